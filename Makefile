@@ -1,0 +1,40 @@
+# make demo    an image set, a training run and its tables, from nothing, in a few minutes
+# make test    every test          make check   lint, format and types
+# make bench   the figures of benchmarks/, each as a ratio within one run
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: demo test check bench soak clean
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Timesink needs Python 3.11 or newer: make PYTHON=python3.11"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing into $(VENV) …"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[cpu,dev]'
+	@touch $@
+
+demo: $(READY)
+	@$(BIN)/timesink dataset make demo/images --classes 5 --images 96 --validation-images 24
+	@$(BIN)/timesink run demo.toml
+
+test: $(READY)
+	@$(BIN)/python tests/need_sshd.py
+	$(BIN)/python -m pytest
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(READY)
+	$(BIN)/python benchmarks/step_overhead.py
+
+soak: $(READY)
+	$(BIN)/python -m pytest -m soak --override-ini addopts=
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache demo

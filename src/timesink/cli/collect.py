@@ -1,0 +1,54 @@
+"""`timesink collect`: make a run's tables again from its journal, or one table of many runs."""
+
+from pathlib import Path
+
+import click
+
+from timesink.cli import _options
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Where the one table of many runs goes. [default: PATH/runs.csv]",
+)
+@_options.as_json
+def collect(path: Path, out: Path | None, as_json: bool) -> None:
+    """Make a run's tables again from its log.txt, or one table of many runs.
+
+    Of a run: steps.csv, summary.csv, summary.json and ledger.parquet, from log.txt alone.
+    Of a directory of runs: the same for each, and one CSV with the summaries of all.
+
+    \b
+    Examples:
+      timesink collect runs/experiment/20261116-093000
+      timesink collect runs --out all-runs.csv
+    """
+    from timesink.cli._console import next_command, print_json
+    from timesink.errors import TimesinkError
+    from timesink.files import replacing
+    from timesink.runs.directory import collect_table, find_runs
+
+    runs = find_runs(path)
+    summaries, whole = [], []
+    for run in runs:
+        try:
+            summaries.append(run.write_tables())
+            whole.append(run)
+        except TimesinkError as error:
+            if len(runs) == 1:
+                raise
+            click.echo(f"timesink: {error}; passed over", err=True)
+    if len(runs) > 1:
+        table = out or path / "runs.csv"
+        with replacing(table) as temporary:
+            collect_table(whole, path).write_csv(temporary)
+        click.echo(f"{len(whole)} runs in {table}", err=True)
+    if as_json:
+        print_json(summaries[0] if len(runs) == 1 else {"runs": summaries})
+    elif len(runs) == 1:
+        click.echo(f"made steps.csv, summary.csv, summary.json and ledger.parquet in {path}")
+        next_command(f"timesink show {path}")

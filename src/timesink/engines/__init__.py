@@ -1,0 +1,1 @@
+"""The frameworks that train a network: one package each, and only they import their framework."""

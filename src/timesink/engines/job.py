@@ -1,0 +1,47 @@
+"""What an engine is given: the experiment, its images and stages, and the place for checkpoints."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from timesink.datasets.folder import ImageDataset
+from timesink.errors import ExperimentError
+from timesink.experiment import Experiment
+from timesink.pipelines.order import Stream
+from timesink.pipelines.stages import Stage
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training run, as plain values."""
+
+    experiment: Experiment
+    dataset: ImageDataset
+    stages: tuple[Stage, ...]
+    checkpoints: Path
+    should_stop: Callable[[], bool]
+
+    @property
+    def stream(self) -> Stream:
+        """The training images in the order they will come."""
+        return Stream(
+            self.experiment.seed,
+            len(self.dataset.train),
+            self.experiment.training.batch_size,
+            self.experiment.pipeline.shuffle,
+        )
+
+    @property
+    def iterations(self) -> int:
+        """Training steps in all."""
+        training = self.experiment.training
+        return training.iterations or training.epochs * self.stream.steps_per_epoch
+
+    def check(self) -> None:
+        """Refuse what the images do not allow."""
+        batch_size, images = self.experiment.training.batch_size, len(self.dataset.train)
+        if images < batch_size:
+            raise ExperimentError(
+                f"training.batch_size: found {batch_size}, "
+                f"allowed: at most the {images} training images of {self.dataset.root}"
+            )

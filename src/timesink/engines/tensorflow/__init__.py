@@ -1,0 +1,1 @@
+"""Training with Keras on TensorFlow: networks, optimizers, the train step and its capture."""

@@ -1,0 +1,364 @@
+"""What is asked for: the experiment's models, read from TOML (or XML) with `--set` on top."""
+
+import difflib
+import json
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import tomlkit
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from tomlkit.items import Table
+
+from timesink.errors import ExperimentError
+
+NETWORKS = ("alexnet", "vgg11", "vgg16", "googlenet", "resnet50", "mobilenetv2")
+"""The networks that come with Timesink; `package.module:function` is one's own."""
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+class DatasetSection(_Section):
+    """The images."""
+
+    path: str | None = Field(
+        None,
+        min_length=1,
+        description="folder of images, or what `dataset make|import` wrote; "
+        "left out, a small set is generated in datasets/generated",
+    )
+    classes: list[str] = Field([], description="only these classes; all when empty")
+    images_per_class: int | None = Field(
+        None, ge=1, description="at most so many training images a class; all when left out"
+    )
+    validation_fraction: float = Field(
+        0.2,
+        ge=0,
+        lt=1,
+        description="held out of a folder that has no val/ of its own",
+    )
+    max_bad: float = Field(
+        0.01, ge=0, le=1, description="share of broken images after which the run stops"
+    )
+    remote: str | None = Field(
+        None,
+        min_length=1,
+        description="sftp://user@host/path, http(s)://, s3:// or file://; "
+        "brought to `path` before training",
+    )
+    remote_key: str | None = Field(
+        None, min_length=1, description="private key file for sftp; the agent's keys when left out"
+    )
+
+    @model_validator(mode="after")
+    def _a_remote_needs_a_place(self) -> Self:
+        if self.remote is not None and self.path is None:
+            raise ValueError("dataset.remote needs dataset.path, the local place to bring it to")
+        return self
+
+
+class PipelineSection(_Section):
+    """From files to batches."""
+
+    source: Literal["raw"] = Field("raw", description="what is read: image files")
+    stages: str | list[str] = Field(
+        "seed000",
+        min_length=1,
+        description="a preset (seed000, plain) or a list of stages such as "
+        '["decode", "convert", "resize", "random_flip"]',
+    )
+    image_size: int = Field(
+        224, ge=8, le=4096, description="side of the square the network is fed, in pixels"
+    )
+    workers: Annotated[int, Field(ge=1, le=16)] | Literal["auto"] = Field(
+        "auto", description="parallel calls of the pipeline: 1 to 16, or auto"
+    )
+    prefetch: Annotated[int, Field(ge=0, le=1024)] | Literal["auto"] = Field(
+        "auto", description="batches made ahead, or auto"
+    )
+    shuffle: bool = Field(True, description="a new order of the images each epoch")
+
+
+class TrainingSection(_Section):
+    """The network and how it is trained."""
+
+    network: str = Field(
+        "mobilenetv2",
+        min_length=1,
+        description=f"{', '.join(NETWORKS)}, or your own: package.module:function",
+    )
+    batch_size: int = Field(32, ge=1, description="images a step, over all replicas together")
+    epochs: int = Field(3, ge=1, description="times through the training images")
+    iterations: int | None = Field(
+        None, ge=1, description="steps; given, it decides and epochs does not"
+    )
+    optimizer: Literal["sgd", "adam", "adamw", "rmsprop"] = Field("sgd")
+    learning_rate: float = Field(0.01, gt=0)
+    momentum: float = Field(0.9, ge=0, lt=1, description="of sgd and rmsprop")
+    schedule: Literal["constant", "step", "cosine", "exponential"] = Field(
+        "constant", description="how the learning rate changes"
+    )
+    decay_epochs: float = Field(
+        30.0, gt=0, description="step and exponential: epochs for one factor of decay"
+    )
+    decay_factor: float = Field(0.1, gt=0, le=1, description="step and exponential: the factor")
+    weight_decay: float = Field(
+        0.0, ge=0, description="on kernels, not on biases and norms; decoupled for adamw, L2 else"
+    )
+    label_smoothing: float = Field(0.0, ge=0, lt=1)
+    dropout: float | None = Field(
+        None, ge=0, lt=1, description="rate of the network's dropout layers; its own when left out"
+    )
+    topn: int = Field(5, ge=1, description="n of the top-n accuracy")
+    replicas: int = Field(
+        1, ge=1, le=64, description="GPUs, or logical CPU devices where there are none"
+    )
+    synchronized_batch_norm: bool = Field(
+        False, description="batch normalisation over all replicas' images"
+    )
+    precision: Literal["float32", "mixed_float16", "mixed_bfloat16"] = Field("float32")
+    xla: bool = Field(False, description="compile the step with XLA")
+    deterministic: bool = Field(
+        False, description="two runs equal loss for loss, whatever the number of workers"
+    )
+    checkpoint_every: int = Field(
+        0, ge=0, description="iterations between checkpoints; 0 is only at the end"
+    )
+    checkpoint_keep: int = Field(3, ge=1, description="how many of the last checkpoints are kept")
+    validation: bool = Field(True, description="validate after training")
+    validate_every: int = Field(0, ge=0, description="also every so many epochs; 0 is never")
+
+    @model_validator(mode="after")
+    def _network_is_known(self) -> Self:
+        if self.network not in NETWORKS and ":" not in self.network:
+            raise ValueError(
+                f"training.network: found {self.network!r}, allowed: {', '.join(NETWORKS)}, "
+                f"or package.module:function{_did_you_mean(self.network, NETWORKS)}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _replicas_share_the_batch(self) -> Self:
+        if self.batch_size % self.replicas:
+            raise ValueError(
+                f"training.batch_size: found {self.batch_size}, "
+                f"allowed: a multiple of training.replicas ({self.replicas})"
+            )
+        if self.xla and self.replicas > 1:
+            raise ValueError(
+                "training.xla: found true, allowed: false with several training.replicas: "
+                "XLA cannot compile the sum over replicas"
+            )
+        return self
+
+
+class Experiment(_Section):
+    """One experiment, complete: every key has a value or a documented absence."""
+
+    name: str = Field(
+        "experiment",
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
+        description="runs go to runs/<name>/<timestamp>",
+    )
+    seed: int = Field(0, ge=0, le=2**31 - 1, description="of weights, shuffling and augmentation")
+    repetitions: int = Field(1, ge=1, le=1000, description="runs, each a process of its own")
+    dataset: DatasetSection = DatasetSection()  # type: ignore[call-arg]  # all have defaults
+    pipeline: PipelineSection = PipelineSection()  # type: ignore[call-arg]
+    training: TrainingSection = TrainingSection()  # type: ignore[call-arg]
+
+
+def load(path: Path | None, settings: Sequence[str] = ()) -> Experiment:
+    """Read an experiment (TOML, or XML by its suffix; none is all defaults) with `--set` on top."""
+    if path is None:
+        return parse({}, "--set", settings)
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise ExperimentError(f"{path}: cannot be read: {error.strerror}") from None
+    if path.suffix.lower() == ".xml":
+        from timesink.experiment_xml import parse_xml
+
+        return parse(parse_xml(text, str(path)), str(path), settings)
+    try:
+        values = tomllib.loads(text.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ExperimentError(f"{path}: not TOML: {error}") from None
+    return parse(values, str(path), settings)
+
+
+def parse(values: Mapping[str, Any], where: str, settings: Sequence[str] = ()) -> Experiment:
+    """Check plain values into an Experiment; each mistake becomes one line of the error."""
+    merged: dict[str, Any] = {
+        key: dict(value) if isinstance(value, Mapping) else value for key, value in values.items()
+    }
+    origin: dict[str, str] = {}
+    for setting in settings:
+        key, value = _parse_setting(setting)
+        target = merged
+        *tables, last = key.split(".")
+        for table in tables:
+            target = target.setdefault(table, {})
+            if not isinstance(target, dict):
+                raise ExperimentError(f"--set {setting}: {table} is not a table")
+        target[last] = value
+        origin[key] = "--set"
+    try:
+        return Experiment.model_validate(merged)
+    except ValidationError as error:
+        lines = dict.fromkeys(_line(detail, where, origin) for detail in error.errors())
+        raise ExperimentError("\ntimesink: ".join(lines)) from None
+
+
+def _parse_setting(setting: str) -> tuple[str, Any]:
+    key, equals, raw = setting.partition("=")
+    key = key.strip()
+    if not equals or not key:
+        raise ExperimentError(
+            f"--set {setting}: write it as key=value, e.g. training.batch_size=64"
+        )
+    schema = _schema_of(key.split("."))
+    if schema is not None and schema.get("type") == "string":
+        return key, raw.strip().strip("\"'")
+    try:
+        return key, tomllib.loads(f"value = {raw}")["value"]
+    except tomllib.TOMLDecodeError:
+        return key, raw.strip()
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    return Experiment.model_json_schema()
+
+
+def _schema_of(path: Sequence[str | int]) -> dict[str, Any] | None:
+    """Find the JSON schema of a key, or None where there is no such key."""
+    node = whole = _schema()
+    for part in path:
+        reference = node.get("$ref")
+        if reference is not None:
+            node = whole["$defs"][str(reference).rsplit("/", 1)[1]]
+        properties = node.get("properties", {})
+        if part not in properties:
+            return None
+        node = properties[part]
+    return node
+
+
+def _line(detail: Any, where: str, origin: Mapping[str, str]) -> str:
+    """Say one mistake in one line: where, key, what was found, what is allowed."""
+    location = [str(part) for part in detail["loc"]]
+    if detail["type"] == "extra_forbidden":
+        siblings = _keys_beside(location)
+        key = ".".join(location)
+        return (
+            f"{origin.get(key, where)}: {key}: unknown key"
+            f"{_did_you_mean(location[-1], siblings)}; allowed here: {', '.join(siblings)}"
+        )
+    if detail["type"] == "value_error":
+        return f"{where}: {detail['ctx']['error']}"
+    # A union adds a branch's name to the location: the longest known prefix is the key.
+    while location and _schema_of(location) is None:
+        location.pop()
+    key = ".".join(location)
+    schema = _schema_of(location) or {}
+    found = detail["input"]
+    allowed = _allowed(schema)
+    hint = _did_you_mean(found, schema.get("enum", ())) if isinstance(found, str) else ""
+    return f"{origin.get(key, where)}: {key}: found {_show(found)}, allowed: {allowed}{hint}"
+
+
+def _keys_beside(location: Sequence[str]) -> list[str]:
+    parent = _schema_of(location[:-1]) if len(location) > 1 else _schema()
+    assert parent is not None
+    if "$ref" in parent:
+        name = str(parent["$ref"]).rsplit("/", 1)[1]
+        parent = _schema()["$defs"][name]
+    return list(parent["properties"])
+
+
+def _did_you_mean(found: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(found, list(known), n=1, cutoff=0.6)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def _show(value: Any) -> str:
+    text = json.dumps(value, default=str, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+_TYPES = {
+    "integer": "a whole number",
+    "number": "a number",
+    "string": "a text",
+    "boolean": "true or false",
+    "array": "a list of texts",
+    "object": "a table",
+    "null": "nothing",
+}
+
+
+def _allowed(schema: Mapping[str, Any]) -> str:
+    """Put the JSON schema of one value into words."""
+    if "anyOf" in schema:
+        words = [_allowed(branch) for branch in schema["anyOf"] if branch.get("type") != "null"]
+        return " or ".join(words)
+    if "enum" in schema:
+        return ", ".join(map(str, schema["enum"]))
+    if "const" in schema:
+        return str(schema["const"])
+    text = _TYPES.get(str(schema.get("type", "object")), "something else")
+    bounds = [
+        f"{sign} {schema[key]}"
+        for key, sign in (
+            ("minimum", "≥"),
+            ("exclusiveMinimum", ">"),
+            ("maximum", "≤"),
+            ("exclusiveMaximum", "<"),
+        )
+        if key in schema
+    ]
+    if bounds:
+        text += " " + " and ".join(bounds)
+    if "pattern" in schema:
+        text += " of letters, digits, '.', '_' and '-'"
+    return text
+
+
+def to_toml(experiment: Experiment, *, comments: bool) -> str:
+    """Write an experiment completely; a key that is left out stands as a comment."""
+    document = tomlkit.document()
+    _write_section(document, experiment, comments=comments)
+    return tomlkit.dumps(document)
+
+
+def _write_section(
+    target: tomlkit.TOMLDocument | Table, section: BaseModel, comments: bool
+) -> None:
+    for name, field in type(section).model_fields.items():
+        value = getattr(section, name)
+        if isinstance(value, BaseModel):
+            table = tomlkit.table()
+            _write_section(table, value, comments)
+            if comments and type(value).__doc__:
+                target.add(tomlkit.nl())
+                target.add(tomlkit.comment(str(type(value).__doc__)))
+            target.add(name, table)
+            continue
+        schema = _allowed_words(type(section), name)
+        note = f"{field.description or schema}"
+        if value is None:
+            if comments:
+                target.add(tomlkit.comment(f"{name} =   # {note}"))
+            continue
+        item = tomlkit.item(value)
+        if comments:
+            item.comment(note)
+        target.add(name, item)
+
+
+def _allowed_words(section: type[BaseModel], name: str) -> str:
+    return _allowed(section.model_json_schema()["properties"][name])

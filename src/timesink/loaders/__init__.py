@@ -1,0 +1,1 @@
+"""A pipeline made to run: tf.data."""

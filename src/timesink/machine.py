@@ -1,0 +1,129 @@
+"""What a run runs on: cores, memory, disk, accelerators, versions and the revision of the code."""
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+import timesink
+
+PACKAGES = ("tensorflow", "tensorflow-cpu", "keras", "numpy", "pillow", "polars")
+
+
+def cores() -> int:
+    """Count the cores this process may use: what a container or an affinity mask leaves."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    quota = _cgroup_cpu_quota()
+    return max(1, min(allowed or 1, quota or sys.maxsize))
+
+
+def describe(directory: Path) -> dict[str, Any]:
+    """Describe the machine, and the disk that a directory is on, as plain values for JSON."""
+    memory = psutil.virtual_memory()
+    disk = shutil.disk_usage(directory)
+    return {
+        "cpu": {"model": _cpu_model(), "cores": cores(), "cores_of_machine": os.cpu_count()},
+        "memory_bytes": _memory_limit() or memory.total,
+        "disk": {
+            "filesystem": _filesystem(directory),
+            "total_bytes": disk.total,
+            "free_bytes": disk.free,
+        },
+        "gpus": _gpus(),
+        "system": {"os": platform.platform(), "machine": platform.machine()},
+        "versions": {
+            "timesink": timesink.__version__,
+            "python": platform.python_version(),
+            **{name: version for name in PACKAGES if (version := _version(name))},
+        },
+        "git": _git_revision(),
+    }
+
+
+def oom_kills() -> int:
+    """Count the processes the kernel has killed for want of memory, here and in this container."""
+    total = 0
+    for path in ("/sys/fs/cgroup/memory.events", "/proc/vmstat"):
+        try:
+            lines = Path(path).read_text().splitlines()
+        except OSError:
+            continue
+        total += sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
+    return total
+
+
+def _cgroup_cpu_quota() -> int | None:
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+    except (OSError, ValueError):
+        return None
+    return None if quota == "max" else max(1, int(quota) // int(period))
+
+
+def _memory_limit() -> int | None:
+    try:
+        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+    except OSError:
+        return None
+    return None if limit == "max" else int(limit)
+
+
+def _cpu_model() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor()
+
+
+def _filesystem(directory: Path) -> str | None:
+    where = directory.resolve()
+    mounts = [
+        partition
+        for partition in psutil.disk_partitions(all=True)
+        if where.is_relative_to(partition.mountpoint)
+    ]
+    return max(mounts, key=lambda mount: len(mount.mountpoint)).fstype if mounts else None
+
+
+def _gpus() -> list[dict[str, Any]]:
+    if shutil.which("nvidia-smi") is None:
+        return []
+    query = ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
+    lines = _output(query)
+    fields = [line.split(", ") for line in (lines or "").splitlines()]
+    return [
+        {"name": name, "memory": memory, "driver": driver}
+        for name, memory, driver in (field for field in fields if len(field) == 3)
+    ]
+
+
+def _git_revision() -> dict[str, Any] | None:
+    """Give the revision of the code in the working directory: the user's, not Timesink's."""
+    revision = _output(["git", "rev-parse", "HEAD"])
+    if not revision:
+        return None
+    return {"revision": revision, "modified": bool(_output(["git", "status", "--porcelain"]))}
+
+
+def _output(command: list[str]) -> str | None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,181 @@
+"""A run's directory: made, locked, filled, and read back."""
+
+import fcntl
+import json
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from timesink.errors import OutputExistsError, RunError, RunFileError
+from timesink.experiment import Experiment, load, to_toml
+from timesink.files import replacing, write_atomically
+from timesink.runs.journal import read_events
+from timesink.runs.record import RunRecord, record_of
+from timesink.runs.summary import summarize
+from timesink.runs.tables import ledger_table, steps_table, summary_table
+
+RESERVE_BYTES = 256 * 1024
+"""Held back on the disk, so that a run that filled it can still write how it ended."""
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """The files of one run."""
+
+    path: Path
+
+    @property
+    def log(self) -> Path:
+        """The journal."""
+        return self.path / "log.txt"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where checkpoints go."""
+        return self.path / "checkpoints"
+
+    def experiment(self) -> Experiment:
+        """Read the experiment back, as it was resolved."""
+        return load(self.path / "experiment.toml")
+
+    def record(self) -> RunRecord:
+        """Read the journal back."""
+        if not self.log.is_file():
+            raise RunFileError(f"{self.path}: not a run: it has no log.txt")
+        return record_of(read_events(self.log))
+
+    def write_inputs(self, experiment: Experiment, machine: dict[str, Any]) -> None:
+        """Write what is known before training."""
+        write_atomically(self.path / "experiment.toml", to_toml(experiment, comments=False))
+        write_atomically(self.path / "machine.json", json.dumps(machine, indent=2) + "\n")
+
+    def write_tables(self) -> dict[str, Any]:
+        """Make the tables and the summary from the journal; gives the summary."""
+        run = self.record()
+        steps = steps_table(run)
+        summary = summarize(run, steps)
+        with replacing(self.path / "steps.csv") as temporary:
+            steps.write_csv(temporary)
+        with replacing(self.path / "summary.csv") as temporary:
+            summary_table(run, steps).write_csv(temporary)
+        with replacing(self.path / "ledger.parquet") as temporary:
+            ledger_table(run).write_parquet(temporary)
+        text = json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False)
+        write_atomically(self.path / "summary.json", text + "\n")
+        return summary
+
+    def summary(self) -> dict[str, Any]:
+        """Read summary.json; make it from the journal where it is missing or was overtaken."""
+        path = self.path / "summary.json"
+        try:
+            if path.stat().st_mtime_ns >= self.log.stat().st_mtime_ns:
+                read: dict[str, Any] = json.loads(path.read_bytes())
+                return read
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError) as error:
+            raise RunFileError(f"{path}: cannot be read: {error}") from None
+        run = self.record()
+        summary = summarize(run, steps_table(run))
+        if self.is_running():
+            summary["status"] = "running"
+        return summary
+
+    def hold_back_space(self) -> None:
+        """Reserve a little of the disk for the end."""
+        (self.path / ".reserve").write_bytes(b"\0" * RESERVE_BYTES)
+
+    def release_space(self) -> None:
+        """Give the reserve back."""
+        (self.path / ".reserve").unlink(missing_ok=True)
+
+    def lock(self) -> int:
+        """Take the run; the descriptor holds it until this process and its heirs are gone."""
+        descriptor = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise RunError(f"{self.path}: another process is working on this run") from None
+        return descriptor
+
+    def is_running(self) -> bool:
+        """Tell whether some process holds the run."""
+        try:
+            os.close(self.lock())
+        except RunError:
+            return True
+        except OSError:
+            return False
+        return False
+
+
+def create(out: Path | None, name: str, *, force: bool) -> RunDirectory:
+    """Make a new, empty run directory; never one that another run has."""
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            out.mkdir()
+        except FileExistsError:
+            _empty_for_reuse(out, force=force)
+        return RunDirectory(out)
+    base = Path("runs") / name
+    base.mkdir(parents=True, exist_ok=True)
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    for attempt in range(1, 10_000):
+        path = base / (stamp if attempt == 1 else f"{stamp}-{attempt}")
+        try:
+            path.mkdir()
+        except FileExistsError:
+            continue
+        return RunDirectory(path)
+    raise OutputExistsError(f"{base}: no free name for a run")
+
+
+def _empty_for_reuse(out: Path, *, force: bool) -> None:
+    """Clear a run that may be overwritten; anything else that is there is left alone."""
+    import shutil
+
+    if not out.is_dir():
+        raise OutputExistsError(f"{out} exists and is not a directory")
+    if not any(out.iterdir()):
+        return
+    if not force:
+        raise OutputExistsError(f"{out} exists; --force overwrites it, --resume goes on with it")
+    if not (out / "log.txt").is_file():
+        raise OutputExistsError(f"{out} exists and is not a run: --force does not delete it")
+    os.close(RunDirectory(out).lock())
+    for member in out.iterdir():
+        if member.is_dir() and not member.is_symlink():
+            shutil.rmtree(member)
+        else:
+            member.unlink()
+
+
+def find_runs(path: Path) -> list[RunDirectory]:
+    """Find the runs at or below a path, in the order of their names."""
+    if not path.is_dir():
+        raise RunFileError(f"{path}: no such directory")
+    if (path / "log.txt").is_file():
+        return [RunDirectory(path)]
+    found = sorted(log.parent for log in path.rglob("log.txt"))
+    if not found:
+        raise RunFileError(f"{path}: not a run, and no run below it: no log.txt was found")
+    return [RunDirectory(each) for each in found]
+
+
+def collect_table(runs: list[RunDirectory], base: Path) -> pl.DataFrame:
+    """Put the summary tables of many runs into one."""
+    frames = []
+    for run in runs:
+        record = run.record()
+        table = summary_table(record, steps_table(record))
+        name = str(run.path.relative_to(base)) if run.path != base else run.path.name
+        frames.append(
+            table.select(pl.lit(name).alias("run"), pl.lit(record.status).alias("status"), pl.all())
+        )
+    return pl.concat(frames, how="diagonal_relaxed")

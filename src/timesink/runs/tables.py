@@ -1,0 +1,179 @@
+"""A run's record made into tables: steps.csv, summary.csv, the run's ledger."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from timesink.runs.record import ProcessRecord, RunRecord
+
+WARM_UP_ITERATIONS = 20
+PERCENTS = (25, 50, 75, 100)
+
+STEP_COLUMNS = {
+    "process": pl.Int64,
+    "epoch": pl.Int64,
+    "split": pl.String,
+    "iteration": pl.Int64,
+    "data_ms": pl.Float64,
+    "step_ms": pl.Float64,
+    "loss": pl.Float64,
+    "top1": pl.Float64,
+    "topn": pl.Float64,
+    "end_s": pl.Float64,
+    "compute_ms": pl.Float64,
+    "images": pl.Int64,
+}
+
+CONFIGURATION = (
+    ("name", "name"),
+    ("network", "training.network"),
+    ("batch_size", "training.batch_size"),
+    ("epochs", "training.epochs"),
+    ("optimizer", "training.optimizer"),
+    ("learning_rate", "training.learning_rate"),
+    ("momentum", "training.momentum"),
+    ("schedule", "training.schedule"),
+    ("weight_decay", "training.weight_decay"),
+    ("precision", "training.precision"),
+    ("xla", "training.xla"),
+    ("replicas", "training.replicas"),
+    ("deterministic", "training.deterministic"),
+    ("image_size", "pipeline.image_size"),
+    ("workers", "pipeline.workers"),
+    ("seed", "seed"),
+)
+
+
+def steps_table(run: RunRecord) -> pl.DataFrame:
+    """Give a row for each step of each process, in the order they ran."""
+    frames = [_steps_of(process) for process in run.processes.values() if process.steps]
+    return pl.concat(frames) if frames else pl.DataFrame(schema=STEP_COLUMNS)
+
+
+def _steps_of(process: ProcessRecord) -> pl.DataFrame:
+    steps = process.steps
+    begin_ns = np.array([step["begin_ns"] for step in steps], np.int64)
+    data_ns = np.array([step["data_ns"] for step in steps], np.int64)
+    compute_ns = np.array([step["compute_ns"] for step in steps], np.int64)
+    # A step ends where the next one, or another account of the run, begins.
+    changes = [at for at, _ in process.transitions]
+    boundaries = np.unique(np.concatenate([begin_ns, np.array(changes, np.int64)]))
+    following = np.searchsorted(boundaries, begin_ns, side="right")
+    end_ns = begin_ns + data_ns + compute_ns
+    known = following < len(boundaries)
+    end_ns[known] = boundaries[following[known]]
+    return pl.DataFrame(
+        {
+            "process": [process.number] * len(steps),
+            "epoch": [step["epoch"] for step in steps],
+            "split": [step["split"] for step in steps],
+            "iteration": [step["iteration"] for step in steps],
+            "data_ms": data_ns / 1e6,
+            "step_ms": (end_ns - begin_ns) / 1e6,
+            "loss": [float(step["loss"]) for step in steps],
+            "top1": [float(step["top1"]) for step in steps],
+            "topn": [float(step["topn"]) for step in steps],
+            "end_s": end_ns / 1e9,
+            "compute_ms": compute_ns / 1e6,
+            "images": [step["images"] for step in steps],
+        },
+        schema=STEP_COLUMNS,
+    )
+
+
+def training_lineage(steps: pl.DataFrame) -> pl.DataFrame:
+    """Keep, of iterations that a resumed run did twice, the ones its weights come from."""
+    return (
+        steps.filter(pl.col("split") == "train")
+        .sort("iteration", "process")
+        .unique("iteration", keep="last", maintain_order=True)
+    )
+
+
+def summary_table(run: RunRecord, steps: pl.DataFrame) -> pl.DataFrame:
+    """Give the times at 25, 50, 75 and 100 % of the iterations, with and without the first 20."""
+    lineage = training_lineage(steps)
+    configuration = {column: _value(run.experiment, key) for column, key in CONFIGURATION}
+    configuration["parameters"] = run.network.get("parameters")
+    configuration["classes"] = run.dataset.get("classes")
+    configuration["training_images"] = run.dataset.get("train")
+    rows = []
+    for skipped in (0, WARM_UP_ITERATIONS):
+        for percent in PERCENTS:
+            last = int(np.ceil(lineage.height * percent / 100))
+            counted = lineage.slice(skipped, max(last - skipped, 0))
+            times = _times(counted, steps, whole=percent == 100)
+            rows.append({**configuration, "percent": percent, "skipped": skipped, **times})
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def _times(counted: pl.DataFrame, steps: pl.DataFrame, *, whole: bool) -> dict[str, Any]:
+    names = ("data_s", "training_s", "validation_s", "overall_s", "missing_s", "images_per_s")
+    if counted.is_empty():
+        return {"iterations": 0, "images": 0, **dict.fromkeys(names), "loss": None, "top1": None}
+    begin_s = pl.col("end_s") - pl.col("step_ms") / 1e3
+    windows = counted.group_by("process").agg(
+        begin_s.min().alias("from_s"), pl.col("end_s").max().alias("to_s")
+    )
+    validation_s = overall_s = 0.0
+    for process, from_s, to_s in windows.iter_rows():
+        validations = steps.filter(
+            (pl.col("split") == "validation") & (pl.col("process") == process) & (begin_s >= from_s)
+        )
+        if not whole:
+            validations = validations.filter(pl.col("end_s") <= to_s)
+        elif not validations.is_empty():
+            to_s = max(to_s, float(validations["end_s"].max()))  # type: ignore[arg-type]
+        validation_s += float(validations["step_ms"].sum()) / 1e3
+        overall_s += to_s - from_s
+    data_s = float(counted["data_ms"].sum()) / 1e3
+    training_s = float(counted["compute_ms"].sum()) / 1e3
+    return {
+        "iterations": counted.height,
+        "images": int(counted["images"].sum()),
+        "data_s": data_s,
+        "training_s": training_s,
+        "validation_s": validation_s,
+        "overall_s": overall_s,
+        "missing_s": overall_s - data_s - training_s - validation_s,
+        "images_per_s": int(counted["images"].sum()) / (float(counted["step_ms"].sum()) / 1e3),
+        "loss": counted["loss"][-1],
+        "top1": counted["top1"][-1],
+    }
+
+
+def ledger_table(run: RunRecord) -> pl.DataFrame:
+    """Give the run's accounts, a row for each process and account."""
+    rows = [
+        ("run", process.number, account, charged_ns)
+        for process in run.processes.values()
+        for account, charged_ns in process.accounts().items()
+    ]
+    schema = {
+        "scope": pl.String,
+        "process": pl.Int64,
+        "account": pl.String,
+        "charged_ns": pl.Int64,
+    }
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    return frame.select(
+        "scope",
+        "process",
+        pl.lit(None, pl.Int64).alias("iteration"),
+        pl.lit(None, pl.String).alias("device"),
+        "account",
+        pl.lit(None, pl.String).alias("layer"),
+        pl.lit(None, pl.String).alias("phase"),
+        pl.lit(None, pl.String).alias("place"),
+        pl.lit(None, pl.Int64).alias("op_ns"),
+        "charged_ns",
+        pl.lit(False).alias("estimated"),
+    )
+
+
+def _value(experiment: dict[str, Any], key: str) -> Any:
+    value: Any = experiment
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return str(value) if key == "pipeline.workers" else value
