@@ -1,6 +1,7 @@
 # make demo    an image set, a training run and its tables, from nothing, in a few minutes
 # make test    every test          make check   lint, format and types
 # make bench   the figures of benchmarks/, each as a ratio within one run
+# make soak    kill -9 at random moments, for a quarter of an hour
 
 PYTHON ?= python3
 VENV   := .venv
@@ -23,7 +24,7 @@ demo: $(READY)
 
 test: $(READY)
 	@$(BIN)/python tests/need_sshd.py
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 check: $(READY)
 	$(BIN)/ruff check .
@@ -34,7 +35,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/step_overhead.py
 
 soak: $(READY)
-	$(BIN)/python -m pytest -m soak --override-ini addopts=
+	$(BIN)/python -m pytest -m soak tests/soak
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache demo

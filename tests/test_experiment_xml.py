@@ -14,7 +14,7 @@ WHOLE = """<?xml version="1.0" encoding="UTF-8"?>
     <local_path>/data/flowers</local_path>
     <tfrecords_path>/data/records</tfrecords_path>
     <remote_location>
-      <user>ann</user><key>/keys/id</key><host>store.example</host><path>/srv/my flowers</path>
+      <user>user</user><key>/keys/id</key><host>store.example</host><path>/srv/my flowers</path>
     </remote_location>
     <input_class>daisy</input_class>
     <input_class>rose</input_class>
@@ -61,7 +61,7 @@ def test_a_whole_configuration_becomes_an_experiment(tmp_path: Path) -> None:
     assert dataset.path == "/data/flowers"
     assert dataset.classes == ["daisy", "rose"]
     assert dataset.images_per_class == 700
-    assert dataset.remote == "sftp://ann@store.example/srv/my%20flowers"
+    assert dataset.remote == "sftp://user@store.example/srv/my%20flowers"
     assert dataset.remote_key == "/keys/id"
     assert (training.network, training.batch_size, training.epochs) == ("googlenet", 64, 5)
     assert (training.optimizer, training.momentum, training.learning_rate) == ("sgd", 0.8, 0.02)

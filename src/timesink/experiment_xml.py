@@ -145,7 +145,10 @@ class _Reading:
             )
         else:
             schedule = self._word("learning_rate_decay_type", SCHEDULE_NAMES)
+        # The older program's exponential decay: 0.94 every two epochs.
+        decay = {"decay_epochs": 2.0, "decay_factor": 0.94} if schedule == "exponential" else {}
         return {
+            **decay,
             "network": self._word("network_type", NETWORK_NAMES),
             "epochs": self._integer("epochs_number"),
             "batch_size": self._integer("batch_size"),

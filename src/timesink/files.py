@@ -32,7 +32,7 @@ def replacing(path: Path, *, force: bool = True) -> Iterator[Path]:
         if temporary.is_dir() and path.is_dir():
             shutil.rmtree(path)
         temporary.replace(path)
-        _sync(path.parent)
+        _sync_one(path.parent)
     except OSError as error:
         _remove(temporary)
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -53,13 +53,17 @@ def write_atomically(path: Path, content: str | bytes, *, force: bool = True) ->
 
 def _sync(path: Path) -> None:
     """Flush a file, or a directory with the files in it, to the disk."""
-    members = [path, *path.rglob("*")] if path.is_dir() else [path]
-    for member in members:
-        descriptor = os.open(member, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    for member in path.rglob("*"):
+        _sync_one(member)
+    _sync_one(path)
+
+
+def _sync_one(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _remove(path: Path) -> None:

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -55,11 +56,16 @@ def test_a_stopped_make_leaves_no_child_and_goes_on(tmp_path, timesink, stop):
     children = psutil.Process(making.pid).children(recursive=True)
     # As a terminal does it: Ctrl-C reaches the whole group, a kill only the one.
     (os.killpg if stop == signal.SIGINT else os.kill)(making.pid, stop)
+    try:
+        wait_until_gone(children)
+    finally:
+        for child in children:  # a failure must not leave them running
+            with suppress(psutil.NoSuchProcess):
+                child.kill()
     output, errors = making.communicate()
 
     assert making.returncode == (130 if stop == signal.SIGINT else -stop)
     assert "Traceback" not in output + errors
-    wait_until_gone(children)
     before = {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("*.JPEG")}
     assert 5 <= len(before) < 260
     assert 'complete": false' in (tmp_path / "out" / "generated.json").read_text()

@@ -87,6 +87,8 @@ def test_a_class_keeps_a_training_image_whatever_the_fraction(tmp_path):
     dataset = open_dataset(tmp_path, validation_fraction=0.999)
 
     assert set(dataset.train.labels) == {0, 1}
+    assert len(dataset.validation) > 0
+    assert not set(dataset.train.paths) & set(dataset.validation.paths)
 
 
 def test_a_val_folder_without_class_folders_is_said_and_not_used(tmp_path):

@@ -47,9 +47,9 @@ def check(path: Path, settings: tuple[str, ...]) -> None:
       timesink experiment check experiment.toml
       timesink experiment check conf.xml --set training.batch_size=64
     """
-    from timesink.experiment import load
+    from timesink.cli._experiment import load_experiment
 
-    asked = load(path, settings)
+    asked = load_experiment(path, settings)
     click.echo(
         f"{path}: ok: {asked.training.network}, batch {asked.training.batch_size}, "
         f"seed {asked.seed}, {asked.repetitions} repetition(s)"

@@ -49,10 +49,10 @@ def run(
       timesink run --resume runs/experiment/20261116-093000
     """
     from timesink.cli._console import err, next_command
+    from timesink.cli._experiment import load_experiment
     from timesink.cli._show import print_repetitions, print_run
     from timesink.cli._watch import RunWatch
     from timesink.errors import UsageError
-    from timesink.experiment import load
     from timesink.runs import start
 
     watch = RunWatch(err)
@@ -62,7 +62,7 @@ def run(
                 raise UsageError("--resume takes the run's own experiment: give it alone")
             runs = [start.resume(resume, watch.watcher())]
         else:
-            asked = start.prepare(load(experiment, settings), watch.watcher())
+            asked = start.prepare(load_experiment(experiment, settings), watch.watcher())
             runs = start.start(asked, out, watch.watcher(), force=force)
     finally:
         watch.close()

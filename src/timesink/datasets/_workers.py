@@ -20,13 +20,6 @@ TASKS_AHEAD = 3
 """Tasks handed out for each worker, so that none waits and a million are not queued."""
 
 
-def usable_cores() -> int:
-    """Count the cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def map_unordered(
     function: Callable[[Task], Result], tasks: Iterable[Task], *, workers: int
 ) -> Iterator[Result]:

@@ -16,8 +16,9 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
+from timesink import machine
 from timesink.datasets import drawing, manifest
-from timesink.datasets._workers import map_unordered, usable_cores
+from timesink.datasets._workers import map_unordered
 from timesink.errors import DiskFullError, OutputExistsError, UsageError
 from timesink.files import TEMPORARY_SUFFIX
 
@@ -86,7 +87,7 @@ def make_images(
             if complete and tasks:  # some were taken away since
                 manifest.write(out / manifest.GENERATED, **asdict(asked), complete=False)
             advance(classes * (images + validation_images) - left)
-            workers = min(workers or usable_cores(), len(tasks))
+            workers = min(workers or machine.cores(), len(tasks))
             for done in map_unordered(partial(_draw, out, asked), tasks, workers=workers):
                 advance(done)
             if tasks or not complete:

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from timesink.datasets._workers import map_unordered, usable_cores
+from timesink import machine
+from timesink.datasets._workers import map_unordered
 from timesink.datasets.folder import ImageDataset
 
 IMAGES_PER_TASK = 256
@@ -87,7 +88,7 @@ def measure(
     """Read the header of every image on all cores, without decoding; `advance` counts images."""
     paths = (*dataset.train.paths, *dataset.validation.paths)
     tasks = [paths[i : i + IMAGES_PER_TASK] for i in range(0, len(paths), IMAGES_PER_TASK)]
-    workers = min(workers or usable_cores(), len(tasks))
+    workers = min(workers or machine.cores(), len(tasks))
     headers: list[Header] = []
     unreadable: list[str] = []
     for count, some, bad in map_unordered(_read_headers, tasks, workers=workers):

@@ -52,6 +52,16 @@ class SyncSummary:
         """The rate over the whole call, listing included."""
         return self.bytes / 1e6 / max(self.seconds, 1e-9)
 
+    @property
+    def sentence(self) -> str:
+        """What came, for people."""
+        return (
+            f"{self.local}: {self.files} files came ({self.bytes / 1e6:.1f} MB in "
+            f"{self.seconds:.1f} s, {self.mb_per_s:.1f} MB/s), {self.unchanged} unchanged, "
+            f"{self.skipped} skipped (no images), {len(self.refused)} refused, "
+            f"{len(self.failed)} failed"
+        )
+
     def check(self) -> None:
         """Raise a SyncError when files failed that should have come."""
         if self.failed:

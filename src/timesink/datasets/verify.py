@@ -9,7 +9,8 @@ from pathlib import Path
 
 from PIL import Image, UnidentifiedImageError
 
-from timesink.datasets._workers import map_unordered, usable_cores
+from timesink import machine
+from timesink.datasets._workers import map_unordered
 from timesink.datasets.folder import QUARANTINE, ImageDataset
 from timesink.datasets.lists import Lists, is_imported, read_lists, write_lists
 from timesink.errors import UsageError
@@ -119,7 +120,7 @@ def find_faults(
     """Inspect every image of a dataset on all cores; `advance` counts images."""
     paths = sorted({*dataset.train.paths, *dataset.validation.paths})
     tasks = [paths[i : i + IMAGES_PER_TASK] for i in range(0, len(paths), IMAGES_PER_TASK)]
-    workers = min(workers or usable_cores(), len(tasks))
+    workers = min(workers or machine.cores(), len(tasks))
     faults: list[Fault] = []
     for count, found in map_unordered(partial(_inspect_some, max_pixels), tasks, workers=workers):
         faults += found

@@ -12,7 +12,7 @@ import polars as pl
 
 from timesink.errors import OutputExistsError, RunError, RunFileError
 from timesink.experiment import Experiment, load, to_toml
-from timesink.files import replacing, write_atomically
+from timesink.files import TEMPORARY_SUFFIX, replacing, write_atomically
 from timesink.runs.journal import read_events
 from timesink.runs.record import RunRecord, record_of
 from timesink.runs.summary import summarize
@@ -85,6 +85,11 @@ class RunDirectory:
             summary["status"] = "running"
         return summary
 
+    def remove_leftovers(self) -> None:
+        """Delete what a killed process was still writing; the caller holds the lock."""
+        for leftover in self.path.glob(f".*{TEMPORARY_SUFFIX}"):
+            leftover.unlink()
+
     def hold_back_space(self) -> None:
         """Reserve a little of the disk for the end."""
         (self.path / ".reserve").write_bytes(b"\0" * RESERVE_BYTES)
@@ -142,7 +147,7 @@ def _empty_for_reuse(out: Path, *, force: bool) -> None:
 
     if not out.is_dir():
         raise OutputExistsError(f"{out} exists and is not a directory")
-    if not any(out.iterdir()):
+    if all(member.name == ".lock" for member in out.iterdir()):
         return
     if not force:
         raise OutputExistsError(f"{out} exists; --force overwrites it, --resume goes on with it")

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from timesink import machine
 from timesink.errors import MissingExtraError, RunError, RunFileError, TimesinkError
-from timesink.experiment import Experiment
-from timesink.pipelines.stages import parse_stages
+from timesink.experiment import Experiment, parse
 from timesink.runs.directory import RunDirectory, create
 from timesink.runs.journal import Event, Journal
 from timesink.runs.supervisor import supervise
@@ -40,7 +39,6 @@ def prepare(asked: Experiment, watcher: Watcher) -> Experiment:
     from timesink.datasets.folder import open_dataset
 
     check_framework()
-    parse_stages(asked.pipeline.stages)
     path = _local_images(asked, watcher)
     open_dataset(
         path,
@@ -81,6 +79,10 @@ def resume(path: Path, watcher: Watcher) -> RunDirectory:
         record = run.record()
         if record.status == "complete":
             raise RunError(f"{path}: the run is complete; there is nothing to resume")
+        if not record.experiment:
+            raise RunFileError(f"{run.log}: says nothing of the experiment; start it anew")
+        # The kill may have come before these were written.
+        run.write_inputs(parse(record.experiment, str(run.log)), record.machine)
         _process(run, max(record.processes, default=0) + 1, lock, watcher)
     finally:
         os.close(lock)
@@ -91,16 +93,17 @@ def _first_process(run: RunDirectory, asked: Experiment, watcher: Watcher) -> No
     lock = run.lock()
     try:
         facts = machine.describe(run.path)
-        run.write_inputs(asked, facts)
         journal = Journal(run.log, 1, 0, clock_ns=lambda: 0)
         journal.write("run", experiment=asked.model_dump(mode="json"), machine=facts)
         journal.close()
+        run.write_inputs(asked, facts)
         _process(run, 1, lock, watcher)
     finally:
         os.close(lock)
 
 
 def _process(run: RunDirectory, number: int, lock: int, watcher: Watcher) -> None:
+    run.remove_leftovers()
     run.hold_back_space()
     try:
         supervise(run, number, lock, watcher.observe, watcher.say)

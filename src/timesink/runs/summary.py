@@ -91,7 +91,8 @@ def _images_per_s(steady: pl.DataFrame) -> float | None:
 
 def _n(run: RunRecord) -> int | None:
     """Give the n of top-n: as asked, or all classes where there are fewer."""
-    asked, classes = run.experiment.get("training", {}).get("topn"), run.dataset.get("classes")
+    asked: int | None = run.experiment.get("training", {}).get("topn")
+    classes: int | None = run.dataset.get("classes")
     return min(asked, classes) if asked and classes else asked
 
 

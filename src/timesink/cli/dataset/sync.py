@@ -50,7 +50,7 @@ def sync(
 
     \b
     Examples:
-      timesink dataset sync sftp://ann@store/imagenet data --class n01440764
+      timesink dataset sync sftp://user@host/imagenet data --class n01440764
       timesink dataset sync https://example.org/flowers data/flowers
       timesink dataset sync s3://bucket/flowers data/flowers --json
     """
@@ -89,12 +89,7 @@ def sync(
             }
         )
     else:
-        click.echo(
-            f"{local}: {summary.files} files came ({summary.bytes / 1e6:.1f} MB in "
-            f"{summary.seconds:.1f} s, {summary.mb_per_s:.1f} MB/s), "
-            f"{summary.unchanged} unchanged, {summary.skipped} skipped (no images), "
-            f"{len(summary.refused)} refused, {len(summary.failed)} failed"
-        )
+        click.echo(summary.sentence)
     # Names from elsewhere are shown escaped: they could hold what a terminal obeys.
     for path in summary.refused[:NAMES_SHOWN]:
         click.echo(f"timesink: refused, it would leave {local}: {path!a}", err=True)

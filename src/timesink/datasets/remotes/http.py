@@ -148,7 +148,7 @@ def _entry(folder_url: str, href: str, identity: str) -> Entry | None:
     base_path, path = unquote(base.path), target.path
     depth = base.path.count("/")
     folder_path, name = "/".join(path.split("/")[:depth]) + "/", path.split("/")[depth:]
-    if not name or not name[0] or len(name) > 2:
+    if unquote(folder_path) != base_path or not name or not name[0] or len(name) > 2:
         return None
     if len(name) == 2 and name[1]:
         return None
