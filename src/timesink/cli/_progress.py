@@ -80,7 +80,7 @@ class PlainLines:
         )
         self.done = 0
         self.started = self.last_line = clock()
-        self.printed_at = -1
+        self.printed_at = 0
 
     def advance(self, n: int) -> None:
         """Count n more, and print a line if the last one is long ago."""
