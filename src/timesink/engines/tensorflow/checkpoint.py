@@ -2,11 +2,10 @@
 
 import json
 import shutil
-import zipfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -14,6 +13,8 @@ from timesink.errors import RunFileError
 from timesink.files import TEMPORARY_SUFFIX, replacing
 
 SCHEMA_VERSION = 1
+VARIABLES = "variables.npy"
+"""One .npy after the other: read with one `numpy.load` for each variable of state.json."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,9 @@ def save(directory: Path, progress: Progress, variables: Sequence[Any], keep: in
     final = directory / f"{progress.iteration:08d}"
     with replacing(final) as temporary:
         temporary.mkdir()
-        arrays = {f"v{i:05d}": np.asarray(v) for i, v in enumerate(variables)}
-        np.savez(temporary / "variables.npz", **arrays)  # type: ignore[arg-type]
+        with (temporary / VARIABLES).open("wb") as file:
+            for variable in variables:
+                _write_array(file, np.asarray(variable, order="C"))
         state = {
             "schema_version": SCHEMA_VERSION,
             **asdict(progress),
@@ -46,6 +48,13 @@ def save(directory: Path, progress: Progress, variables: Sequence[Any], keep: in
     return final
 
 
+def _write_array(file: IO[bytes], array: np.ndarray[Any, Any]) -> None:
+    """Write what `numpy.save` writes; its own short write on a full disk has no error number."""
+    header = np.lib.format.header_data_from_array_1_0(array)
+    np.lib.format.write_array_header_1_0(file, header)
+    file.write(array.tobytes())
+
+
 def restore(directory: Path, variables: Sequence[Any]) -> Progress | None:
     """Set the variables from the newest checkpoint; None where there is none."""
     found = _checkpoints(directory)
@@ -54,9 +63,9 @@ def restore(directory: Path, variables: Sequence[Any]) -> Progress | None:
     newest = found[-1]
     try:
         state = json.loads((newest / "state.json").read_text())
-        with np.load(newest / "variables.npz", allow_pickle=False) as stored:
-            arrays = [stored[f"v{i:05d}"] for i in range(len(state["variables"]))]
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        with (newest / VARIABLES).open("rb") as file:
+            arrays = [np.load(file, allow_pickle=False) for _ in state["variables"]]
+    except (OSError, ValueError, KeyError, EOFError) as error:
         raise RunFileError(
             f"{newest}: not a whole checkpoint ({error}); delete it to resume from the one before"
         ) from error
