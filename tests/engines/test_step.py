@@ -81,7 +81,8 @@ def test_probabilities_and_logits_give_the_same_losses():
 
 
 def test_the_figures_are_the_mean_loss_and_the_shares_of_hits():
-    figures, _, _, (images, labels) = trained("training.topn=2", steps=1)
+    figures, _, _, (images, answers) = trained("training.topn=2", steps=1)
+    labels = answers.numpy()
     output = trained("training.topn=2", steps=0)[1].model(images).numpy()
     likely = np.argsort(-output, axis=1)
     exponent = np.exp(output - output.max(axis=1, keepdims=True))
