@@ -13,7 +13,7 @@ import polars as pl
 from timesink.errors import OutputExistsError, RunError, RunFileError
 from timesink.experiment import Experiment, load, to_toml
 from timesink.files import TEMPORARY_SUFFIX, replacing, write_atomically
-from timesink.runs.journal import read_events
+from timesink.runs.journal import is_journal, read_events
 from timesink.runs.record import RunRecord, record_of
 from timesink.runs.summary import summarize
 from timesink.runs.tables import ledger_table, steps_table, summary_table
@@ -46,7 +46,15 @@ class RunDirectory:
         """Read the journal back."""
         if not self.log.is_file():
             raise RunFileError(f"{self.path}: not a run: it has no log.txt")
-        return record_of(read_events(self.log))
+        try:
+            record = record_of(read_events(self.log))
+        except (KeyError, TypeError, ValueError) as error:
+            raise RunFileError(
+                f"{self.log}: not a journal that this version reads: {error!r}"
+            ) from error
+        if not record.experiment:
+            raise RunFileError(f"{self.log}: not the journal of a run: it names no experiment")
+        return record
 
     def write_inputs(self, experiment: Experiment, machine: dict[str, Any]) -> None:
         """Write what is known before training."""
@@ -167,7 +175,7 @@ def find_runs(path: Path) -> list[RunDirectory]:
         raise RunFileError(f"{path}: no such directory")
     if (path / "log.txt").is_file():
         return [RunDirectory(path)]
-    found = sorted(log.parent for log in path.rglob("log.txt"))
+    found = sorted(log.parent for log in path.rglob("log.txt") if is_journal(log))
     if not found:
         raise RunFileError(f"{path}: not a run, and no run below it: no log.txt was found")
     return [RunDirectory(each) for each in found]

@@ -102,6 +102,16 @@ def parse_line(line: bytes) -> Event | None:
         return None
 
 
+def is_journal(path: Path) -> bool:
+    """Tell whether a file begins as a journal does; other programs write a log.txt too."""
+    try:
+        with path.open("rb") as file:
+            event = parse_line(file.readline(2**24))
+    except OSError:
+        return False
+    return event is not None and event.name == "run"
+
+
 def read_events(path: Path) -> Iterator[Event]:
     """Read a journal; torn lines are passed over."""
     try:

@@ -1,11 +1,36 @@
 """The journal's events made into one value: a run's processes, their steps and what they met."""
 
-from collections.abc import Iterable
+import sys
+from array import array
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from timesink.ledger.run_ledger import close_run
 from timesink.runs.journal import Event
+
+
+class StepColumns:
+    """The steps of a process as columns: a million of them must not cost gigabytes."""
+
+    def __init__(self) -> None:
+        self.split: list[str] = []
+        self.integers = {
+            name: array("q")
+            for name in ("epoch", "iteration", "begin_ns", "data_ns", "compute_ns", "images")
+        }
+        self.floats = {name: array("d") for name in ("loss", "top1", "topn")}
+
+    def __len__(self) -> int:
+        return len(self.split)
+
+    def append(self, fields: Mapping[str, Any]) -> None:
+        """Add the step of one line of the journal."""
+        self.split.append(sys.intern(fields["split"]))
+        for name, integers in self.integers.items():
+            integers.append(fields[name])
+        for name, floats in self.floats.items():
+            floats.append(float(fields[name]))  # "nan" is a word in the journal
 
 
 @dataclass
@@ -15,7 +40,7 @@ class ProcessRecord:
     number: int
     started_utc: str = ""
     resumed_at: int = 0
-    steps: list[dict[str, Any]] = field(default_factory=list)
+    steps: StepColumns = field(default_factory=StepColumns)
     transitions: list[tuple[int, str]] = field(default_factory=list)
     last_evidence_ns: int = 0
     ended: dict[str, Any] | None = None  # the supervisor's last word; None if it was killed too

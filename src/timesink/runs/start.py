@@ -79,8 +79,6 @@ def resume(path: Path, watcher: Watcher) -> RunDirectory:
         record = run.record()
         if record.status == "complete":
             raise RunError(f"{path}: the run is complete; there is nothing to resume")
-        if not record.experiment:
-            raise RunFileError(f"{run.log}: says nothing of the experiment; start it anew")
         # The kill may have come before these were written.
         run.write_inputs(parse(record.experiment, str(run.log)), record.machine)
         _process(run, max(record.processes, default=0) + 1, lock, watcher)

@@ -53,9 +53,10 @@ def steps_table(run: RunRecord) -> pl.DataFrame:
 
 def _steps_of(process: ProcessRecord) -> pl.DataFrame:
     steps = process.steps
-    begin_ns = np.array([step["begin_ns"] for step in steps], np.int64)
-    data_ns = np.array([step["data_ns"] for step in steps], np.int64)
-    compute_ns = np.array([step["compute_ns"] for step in steps], np.int64)
+    integers = {name: np.array(column, np.int64) for name, column in steps.integers.items()}
+    floats = {name: np.array(column, np.float64) for name, column in steps.floats.items()}
+    begin_ns, data_ns = integers["begin_ns"], integers["data_ns"]
+    compute_ns = integers["compute_ns"]
     # A step ends where the next one, or another account of the run, begins.
     changes = [at for at, _ in process.transitions]
     boundaries = np.unique(np.concatenate([begin_ns, np.array(changes, np.int64)]))
@@ -65,21 +66,18 @@ def _steps_of(process: ProcessRecord) -> pl.DataFrame:
     end_ns[known] = boundaries[following[known]]
     return pl.DataFrame(
         {
-            "process": [process.number] * len(steps),
-            "epoch": [step["epoch"] for step in steps],
-            "split": [step["split"] for step in steps],
-            "iteration": [step["iteration"] for step in steps],
+            "process": np.full(len(steps), process.number),
+            "epoch": integers["epoch"],
+            "split": steps.split,
+            "iteration": integers["iteration"],
             "data_ms": data_ns / 1e6,
             "step_ms": (end_ns - begin_ns) / 1e6,
-            "loss": [float(step["loss"]) for step in steps],
-            "top1": [float(step["top1"]) for step in steps],
-            "topn": [float(step["topn"]) for step in steps],
+            **floats,
             "end_s": end_ns / 1e9,
             "compute_ms": compute_ns / 1e6,
-            "images": [step["images"] for step in steps],
+            "images": integers["images"],
         },
-        schema=STEP_COLUMNS,
-    )
+    ).select(pl.col(name).cast(kind) for name, kind in STEP_COLUMNS.items())
 
 
 def training_lineage(steps: pl.DataFrame) -> pl.DataFrame:
