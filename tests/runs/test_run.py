@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -197,3 +198,31 @@ def test_collect_makes_the_same_tables_from_the_log_alone(run, workplace, timesi
     (alone / "log.txt").write_bytes((out / "log.txt").read_bytes())
     assert timesink("collect", "alone", cwd=workplace).returncode == 0
     assert {name: (alone / name).read_bytes() for name in kept} == kept
+
+
+def test_a_remote_dataset_is_brought_before_training(run, workplace):
+    (workplace / "images").rename(workplace / "store")
+    remote = f'dataset.remote="file://{workplace / "store"}"'
+    done = run(remote, "training.iterations=2", 'dataset.classes=["class0", "class2"]')
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in (workplace / "images" / "train").iterdir()) == [
+        "class0",
+        "class2",
+    ]
+    assert json.loads((workplace / "out" / "summary.json").read_text())["dataset"]["train"] == 32
+
+
+def test_with_no_dataset_named_a_small_one_is_made(run, workplace, timesink):
+    settings = [
+        "training.network=tiny:build",
+        "training.iterations=2",
+        "pipeline.image_size=32",
+        "training.validation=false",
+    ]
+    overrides = [word for setting in settings for word in ("--set", setting)]
+    done = timesink("run", *overrides, cwd=workplace)
+    assert done.returncode == 0, done.stderr
+    (out,) = (workplace / "runs" / "experiment").iterdir()
+    assert json.loads((out / "summary.json").read_text())["steps"] == 2
+    assert (workplace / "datasets" / "generated" / "train").is_dir()
+    assert str(Path.home()) not in (out / "experiment.toml").read_text()
