@@ -157,3 +157,11 @@ def test_on_a_terminal_progress_is_a_bar():
     with progress(console, "Training", 4, "steps") as advance:
         advance(3)
     assert "━" in text.getvalue()
+
+
+def test_a_place_that_cannot_be_written_is_one_line(timesink, tmp_path):
+    (tmp_path / "file").write_text("")
+    done = timesink("experiment", "init", "file/mine.toml")
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line == "timesink: file: File exists" or "Not a directory" in line

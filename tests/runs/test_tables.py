@@ -156,6 +156,7 @@ def test_the_summary_leaves_the_first_step_of_each_process_out_of_its_medians():
         (Event(1, 1, "completed", {}), "complete"),
         (Event(1, 1, "stopped", {}), "stopped"),
         (Event(1, 1, "error", {"kind": "RunError", "message": "m"}), "failed"),
+        (Event(1, 1, "lost", {"kind": "OutOfMemoryError", "message": "m"}), "failed"),
         (Event(1, 1, "account", {"account": "steps", "begin_ns": 1}), "killed"),
     ],
 )
@@ -169,3 +170,11 @@ def test_the_status_is_what_the_last_process_said(last, status):
 def test_a_loss_that_is_not_finite_is_null_in_the_summary():
     run = record_of([account(1, "tracing", 0), step(1, 1, 0, loss="nan")])
     assert summarize(run, steps_table(run))["loss"] is None
+
+
+def test_a_process_that_was_lost_leaves_its_last_time_unattributed():
+    lost = Event(90 * MS, 1, "lost", {"kind": "OutOfMemoryError", "message": "m"})
+    run = record_of([account(1, "tracing", 10), step(1, 1, 10), lost, ended(1, 90, -9)])
+    charged = run.processes[1].accounts()
+    assert charged["tracing"] == 7 * MS
+    assert charged["unattributed"] == (90 - 17) * MS

@@ -1,5 +1,6 @@
 """The command line: the list of verbs, by what a person wants to do, and the way errors end."""
 
+import errno
 import sys
 
 import click
@@ -11,7 +12,9 @@ from timesink.cli.dataset import dataset
 from timesink.cli.experiment import experiment
 from timesink.cli.run import run
 from timesink.cli.show import show
-from timesink.errors import TimesinkError
+from timesink.errors import DiskFullError, TimesinkError
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @click.group(
@@ -52,3 +55,9 @@ def main() -> None:
     except TimesinkError as error:
         click.echo(f"timesink: {error}", err=True)
         sys.exit(error.exit_code)
+    except OSError as error:
+        if error.filename is None and error.errno not in FULL:
+            raise
+        where = f"{error.filename}: " if error.filename is not None else ""
+        click.echo(f"timesink: {where}{error.strerror}", err=True)
+        sys.exit(DiskFullError.exit_code if error.errno in FULL else TimesinkError.exit_code)

@@ -47,6 +47,7 @@ class ProcessRecord:
     completed: bool = False
     stopped: bool = False
     error: dict[str, Any] | None = None
+    lost: bool = False  # it ended without a word: the error is what the supervisor made of it
 
     @property
     def end_ns(self) -> int:
@@ -56,7 +57,7 @@ class ProcessRecord:
     @property
     def ended_well(self) -> bool:
         """Whether it came to its own end: finished, stopped when asked, or failed and said so."""
-        return self.completed or self.stopped or self.error is not None
+        return self.completed or self.stopped or (self.error is not None and not self.lost)
 
     def accounts(self) -> dict[str, int]:
         """Give the closed ledger of this process, in nanoseconds."""
@@ -106,7 +107,7 @@ def record_of(events: Iterable[Event]) -> RunRecord:
         if process is None:
             process = run.processes[event.process] = ProcessRecord(event.process)
         fields = event.fields
-        if event.name != "process_ended":
+        if event.name not in ("lost", "process_ended"):  # the supervisor's words, afterwards
             process.last_evidence_ns = max(process.last_evidence_ns, event.at_ns)
         match event.name:
             case "step":
@@ -138,6 +139,8 @@ def record_of(events: Iterable[Event]) -> RunRecord:
                 process.stopped = True
             case "error":
                 process.error = fields
+            case "lost":
+                process.error, process.lost = fields, True
             case "process_ended":
                 process.ended = fields
     return run

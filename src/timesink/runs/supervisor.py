@@ -69,6 +69,7 @@ def supervise(
     tail = Tail(run.log)
     journal.write("process_started", utc=datetime.now(UTC).isoformat(), pid=os.getpid())
     failure: dict[str, Any] | None = None
+    told = False
 
     def take(event: Event) -> None:
         nonlocal failure
@@ -87,6 +88,9 @@ def supervise(
                 thread.start()
             while threads[0].is_alive():
                 threads[0].join(POLL_S)
+                if child.signals and not told:
+                    told = True
+                    say("stopping at the end of the step; once more ends it at once")
                 for event in tail.new_events():
                     take(event)
             threads[1].join(timeout=2)  # a grandchild may still hold the pipe
@@ -96,7 +100,7 @@ def supervise(
         journal.end_a_torn_line()
         error = _error_of(run, child, failure, kills_before)
         if error is not None and failure is None and not isinstance(error, InterruptedRunError):
-            journal.write("error", kind=type(error).__name__, message=str(error))
+            journal.write("lost", kind=type(error).__name__, message=str(error))
         journal.write(
             "process_ended",
             exit=child.exit,
