@@ -1,7 +1,5 @@
 """Options that several verbs share."""
 
-from pathlib import Path
-
 import click
 
 settings = click.option(
@@ -16,8 +14,4 @@ force = click.option("--force", is_flag=True, help="Overwrite what is there.")
 
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object on stdout, and nothing else."
-)
-
-out = click.option(
-    "--out", type=click.Path(path_type=Path), default=None, metavar="DIR", help="Where to write."
 )

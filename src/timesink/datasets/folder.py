@@ -10,6 +10,7 @@ from pathlib import Path
 
 from timesink.datasets import lists, manifest, scan
 from timesink.errors import DatasetError
+from timesink.experiment import DatasetSection
 
 QUARANTINE = "quarantine"
 """Where `dataset verify --quarantine` puts what is broken; never a class."""
@@ -79,6 +80,18 @@ def open_dataset(
         train=_image_set(names, train),
         validation=_image_set(names, found.validation),
         notes=tuple(found.notes),
+    )
+
+
+def open_asked(asked: DatasetSection) -> ImageDataset:
+    """Find the images that an experiment asks for."""
+    if asked.path is None:
+        raise DatasetError("dataset.path is missing: name the folder of the images")
+    return open_dataset(
+        Path(asked.path).expanduser(),
+        classes=asked.classes,
+        images_per_class=asked.images_per_class,
+        validation_fraction=asked.validation_fraction,
     )
 
 

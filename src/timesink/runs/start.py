@@ -36,17 +36,12 @@ def check_framework() -> None:
 
 def prepare(asked: Experiment, watcher: Watcher) -> Experiment:
     """Get the images and check all that can be checked first; gives the resolved experiment."""
-    from timesink.datasets.folder import open_dataset
+    from timesink.datasets.folder import open_asked
 
     check_framework()
     path = _local_images(asked, watcher)
-    open_dataset(
-        path,
-        classes=asked.dataset.classes,
-        images_per_class=asked.dataset.images_per_class,
-        validation_fraction=asked.dataset.validation_fraction,
-    )
     dataset = asked.dataset.model_copy(update={"path": _with_tilde(path.resolve())})
+    open_asked(dataset)
     return asked.model_copy(update={"dataset": dataset})
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-from timesink.errors import ExperimentError, OutOfMemoryError, RunError, TimesinkError
+from timesink.errors import OutOfMemoryError, RunError, TimesinkError
 from timesink.runs.directory import RunDirectory
 from timesink.runs.journal import Journal
 from timesink.runs.supervisor import STOPPED_EXIT
@@ -59,19 +59,12 @@ def main(arguments: list[str]) -> NoReturn:
 
 
 def _trainer(run: RunDirectory, journal: Journal, should_stop: StopWish) -> "Trainer":
-    from timesink.datasets.folder import open_dataset
+    from timesink.datasets.folder import open_asked
     from timesink.engines.job import Job
     from timesink.pipelines.stages import parse_stages
 
     asked = run.experiment()
-    if asked.dataset.path is None:
-        raise ExperimentError(f"{run.path}/experiment.toml: dataset.path is missing")
-    dataset = open_dataset(
-        Path(asked.dataset.path).expanduser(),
-        classes=asked.dataset.classes,
-        images_per_class=asked.dataset.images_per_class,
-        validation_fraction=asked.dataset.validation_fraction,
-    )
+    dataset = open_asked(asked.dataset)
     journal.write(
         "dataset",
         classes=len(dataset.classes),
