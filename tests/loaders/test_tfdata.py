@@ -76,6 +76,25 @@ def test_random_stages_draw_anew_each_epoch_and_for_each_image(images):
     assert max(abs(shift) for shift in shifts) <= 32 / 255 + 1e-3
 
 
+def levels(images, **options):
+    (tensors, *_), *_ = batches(images, shuffle=False, last_epoch=1, **options)
+    return tensors.mean(axis=(1, 2, 3))
+
+
+def test_another_seed_draws_otherwise(images):
+    stages = ["decode", "convert", "resize", "random_brightness"]
+    assert not np.allclose(levels(images, stages=stages), levels(images, stages=stages, seed=1))
+
+
+def test_two_stages_of_one_kind_draw_each_for_itself(images):
+    plain = levels(images)
+    once = levels(images, stages=["decode", "convert", "resize", "random_brightness"])
+    twice = levels(
+        images, stages=["decode", "convert", "resize", "random_brightness", "random_brightness"]
+    )
+    assert not np.allclose(twice - plain, 2 * (once - plain), atol=1e-4)
+
+
 def test_without_shuffle_the_order_is_the_lists(images):
     labels = np.concatenate([batch[1] for batch in batches(images, shuffle=False, last_epoch=1)])
     assert labels.tolist() == list(range(18))

@@ -146,6 +146,22 @@ def test_a_second_process_is_kept_out_of_a_run(started, workplace, timesink):
     assert "another process is working on this run" in forced.stderr
 
 
+def test_a_run_whose_training_process_lives_on_is_not_resumed(started, workplace, timesink):
+    process = started(*LONG)
+    out = workplace / "out"
+    wait_for(out / "log.txt", '"iteration": 1,')
+    worker = training_process(out)
+    os.kill(worker, signal.SIGSTOP)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    try:
+        second = timesink("run", "--resume", "out", cwd=workplace)
+        assert second.returncode == 4
+        assert "another process is working on this run" in second.stderr
+    finally:
+        os.kill(worker, signal.SIGKILL)
+
+
 def test_a_complete_run_is_not_resumed(run, workplace, timesink):
     assert run("training.iterations=2").returncode == 0
     again = timesink("run", "--resume", "out", cwd=workplace)

@@ -5,7 +5,7 @@ import pytest
 from timesink.runs.journal import Event
 from timesink.runs.record import record_of
 from timesink.runs.summary import summarize
-from timesink.runs.tables import ledger_table, steps_table, summary_table
+from timesink.runs.tables import ledger_table, steps_table, summary_table, training_lineage
 
 MS = 1_000_000
 
@@ -125,6 +125,8 @@ def test_iterations_done_twice_stand_twice_in_the_steps_and_once_in_the_summary(
     run = resumed_run()
     steps = steps_table(run)
     assert steps.height == 8
+    lineage = training_lineage(steps)
+    assert lineage["process"].to_list() == [1, 1, 1, 2, 2, 2]
     summary = summarize(run, steps)
     assert summary["steps"] == 6
     assert summary["loss"] == 1.0
