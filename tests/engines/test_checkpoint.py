@@ -14,14 +14,14 @@ def variables(*shapes):
 
 
 def save(directory, iteration, values, keep=3):
-    return checkpoint.save(directory, Progress(iteration, iteration * 8, (3,)), values, keep)
+    return checkpoint.save(directory, Progress(iteration, iteration * 8, (3,), "abc"), values, keep)
 
 
 def test_what_was_saved_comes_back(tmp_path):
     values = [*variables((3, 4), (), (2,)), keras.Variable(7, dtype="int64")]
     save(tmp_path, 5, values)
     fresh = [keras.Variable(np.zeros(v.shape), dtype=v.dtype) for v in values]
-    assert checkpoint.restore(tmp_path, fresh) == Progress(5, 40, (3,))
+    assert checkpoint.restore(tmp_path, fresh) == Progress(5, 40, (3,), "abc")
     for before, after in zip(values, fresh, strict=True):
         assert np.array_equal(before, after)
         assert before.dtype == after.dtype

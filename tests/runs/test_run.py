@@ -242,3 +242,28 @@ def test_with_no_dataset_named_a_small_one_is_made(run, workplace, timesink):
     assert json.loads((out / "summary.json").read_text())["steps"] == 2
     assert (workplace / "datasets" / "generated" / "train").is_dir()
     assert str(Path.home()) not in (out / "experiment.toml").read_text()
+
+
+def test_a_run_whose_images_have_changed_is_not_resumed(started, workplace, timesink):
+    process = started(*LONG)
+    out = workplace / "out"
+    wait_for(out / "log.txt", '"iteration": 3,')
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    (workplace / "images" / "train" / "class0" / "000.jpg").unlink()
+    again = timesink("run", "--resume", "out", cwd=workplace)
+    assert again.returncode == 4
+    assert "the images are not those of the checkpoint" in again.stderr
+
+
+def test_force_overwrites_repetitions_and_nothing_that_lies_beside_them(workplace, timesink):
+    command = ["run", "mine.toml", "--out", "out", "--set", "training.iterations=1"]
+    command += ["--set", "repetitions=2"]
+    assert timesink(*command, cwd=workplace).returncode == 0
+    first = (workplace / "out" / "2" / "log.txt").read_bytes()
+    assert timesink(*command, cwd=workplace).returncode == 2
+    assert timesink(*command, "--force", cwd=workplace).returncode == 0
+    assert (workplace / "out" / "2" / "log.txt").read_bytes() != first
+    (workplace / "out" / "notes.txt").write_text("mine")
+    assert timesink(*command, "--force", cwd=workplace).returncode == 2
+    assert (workplace / "out" / "notes.txt").read_text() == "mine"

@@ -19,6 +19,7 @@ class RunWatch:
         self._bar = ExitStack()
         self._advance: Callable[[int], None] | None = None
         self._steps_left = 0
+        self._warned = False
 
     def watcher(self) -> Watcher:
         """Give the functions that a run calls."""
@@ -67,6 +68,10 @@ class RunWatch:
                         progress(self.console, "Training", self._steps_left, "steps")
                     )
                 self._advance(1)
+                # JSON has no NaN: in the journal it is a word.
+                if isinstance(fields["loss"], str) and not self._warned:
+                    self._warned = True
+                    self.say(f"the loss is {fields['loss']} at iteration {fields['iteration']}")
             case "validation":
                 self.say(
                     f"after epoch {fields['epoch']}: validation loss {float(fields['loss']):.4f}, "

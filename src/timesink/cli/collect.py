@@ -30,7 +30,7 @@ def collect(path: Path, out: Path | None, as_json: bool) -> None:
     from timesink.cli._console import next_command, print_json
     from timesink.errors import TimesinkError
     from timesink.files import replacing
-    from timesink.runs.directory import collect_table, find_runs
+    from timesink.runs.directory import COLLECTED, collect_table, find_runs
 
     runs = find_runs(path)
     summaries, whole = [], []
@@ -43,7 +43,7 @@ def collect(path: Path, out: Path | None, as_json: bool) -> None:
                 raise
             click.echo(f"timesink: {error}; passed over", err=True)
     if len(runs) > 1:
-        table = out or path / "runs.csv"
+        table = out or path / COLLECTED
         with replacing(table) as temporary:
             collect_table(whole, path).write_csv(temporary)
         click.echo(f"{len(whole)} runs in {table}", err=True)

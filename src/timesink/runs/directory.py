@@ -18,6 +18,9 @@ from timesink.runs.record import RunRecord, record_of
 from timesink.runs.summary import summarize
 from timesink.runs.tables import ledger_table, steps_table, summary_table
 
+COLLECTED = "runs.csv"
+"""The one table of many runs, beside them."""
+
 RESERVE_BYTES = 256 * 1024
 """Held back on the disk, so that a run that filled it can still write how it ended."""
 
@@ -159,14 +162,26 @@ def _empty_for_reuse(out: Path, *, force: bool) -> None:
         return
     if not force:
         raise OutputExistsError(f"{out} exists; --force overwrites it, --resume goes on with it")
-    if not (out / "log.txt").is_file():
+    runs = _runs_only(out)
+    if not runs:
         raise OutputExistsError(f"{out} exists and is not a run: --force does not delete it")
-    os.close(RunDirectory(out).lock())
+    for run in runs:
+        os.close(run.lock())
     for member in out.iterdir():
         if member.is_dir() and not member.is_symlink():
             shutil.rmtree(member)
         else:
             member.unlink()
+
+
+def _runs_only(out: Path) -> list[RunDirectory]:
+    """Give the run, or the repetitions, that a directory holds; none if it holds anything else."""
+    if (out / "log.txt").is_file():
+        return [RunDirectory(out)]
+    members = [member for member in out.iterdir() if member.name != COLLECTED]
+    if all(member.name.isdigit() and (member / "log.txt").is_file() for member in members):
+        return [RunDirectory(member) for member in members]
+    return []
 
 
 def find_runs(path: Path) -> list[RunDirectory]:

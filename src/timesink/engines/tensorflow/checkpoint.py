@@ -24,6 +24,7 @@ class Progress:
     iteration: int
     next_position: int  # in the stream: the image after the last one trained on
     bad_images: tuple[int, ...]
+    images: str  # the fingerprint of the dataset that the positions count in
 
 
 def save(directory: Path, progress: Progress, variables: Sequence[Any], keep: int) -> Path:
@@ -73,7 +74,9 @@ def restore(directory: Path, variables: Sequence[Any]) -> Progress | None:
         raise RunFileError(f"{newest}: the network has changed since this checkpoint was written")
     for variable, array in zip(variables, arrays, strict=True):
         variable.assign(array)
-    return Progress(state["iteration"], state["next_position"], tuple(state["bad_images"]))
+    return Progress(
+        state["iteration"], state["next_position"], tuple(state["bad_images"]), state["images"]
+    )
 
 
 def _checkpoints(directory: Path) -> list[Path]:

@@ -18,7 +18,7 @@ from timesink.engines.tensorflow.evaluate import validate
 from timesink.engines.tensorflow.networks import build_network
 from timesink.engines.tensorflow.optimizers import build_optimizer
 from timesink.engines.tensorflow.step import FIGURES, make_train_step, make_validation_step
-from timesink.errors import DatasetError
+from timesink.errors import DatasetError, RunFileError
 from timesink.loaders.tfdata import training_batches
 
 
@@ -46,6 +46,13 @@ class Trainer:
         self.variables = [*self.network.model.variables, *self.optimizer.variables]
         self.devices = device_names(strategy)
         progress = checkpoint.restore(job.checkpoints, self.variables)
+        images = job.dataset.fingerprint()
+        if progress is not None and progress.images != images:
+            raise RunFileError(
+                f"{job.dataset.root}: the images are not those of the checkpoint; going on would "
+                "repeat some and miss others: start a new run"
+            )
+        self.images = images
         self.iteration = progress.iteration if progress else 0
         self.saved_at = self.iteration if progress else None
         self.bad = BadImages(
@@ -150,7 +157,8 @@ class Trainer:
         every = self.asked.validate_every
         did = False
         if every and not last and rest == 0 and epoch % every == 0:
-            did = self._validate()
+            self._validate()
+            did = True
         if self.asked.checkpoint_every and self.iteration % self.asked.checkpoint_every == 0:
             self._checkpoint()
             did = True
@@ -172,7 +180,7 @@ class Trainer:
             return
         self.recorder.account("checkpoint")
         progress = checkpoint.Progress(
-            self.iteration, self.bad.next_position, tuple(sorted(self.bad.known))
+            self.iteration, self.bad.next_position, tuple(sorted(self.bad.known)), self.images
         )
         path = checkpoint.save(
             self.job.checkpoints, progress, self.variables, self.asked.checkpoint_keep
