@@ -18,7 +18,7 @@ class RunWatch:
         self.console = console
         self._bar = ExitStack()
         self._advance: Callable[[int], None] | None = None
-        self._steps_left = 0
+        self._left = self._last = 0
         self._warned = False
 
     def watcher(self) -> Watcher:
@@ -58,20 +58,23 @@ class RunWatch:
                     f"{fields['network']}: {fields['parameters']:,} parameters on "
                     f"{', '.join(fields['devices'])}; {fields['iterations']} steps{at}"
                 )
-                self._steps_left = fields["iterations"] - fields["resumed_at"]
-                if self._steps_left > 0:
+                self._last = fields["iterations"]
+                self._left = fields["iterations"] - fields["resumed_at"]
+                if self._left > 0:
                     self.say("tracing the graph in the first step …")
             case "step" if fields["split"] == "train":
                 if self._advance is None:
                     # Not before: the first step would spoil the rate and the time left.
                     self._advance = self._bar.enter_context(
-                        progress(self.console, "Training", self._steps_left, "steps")
+                        progress(self.console, "Training", self._left, "steps")
                     )
                 self._advance(1)
                 # JSON has no NaN: in the journal it is a word.
                 if isinstance(fields["loss"], str) and not self._warned:
                     self._warned = True
                     self.say(f"the loss is {fields['loss']} at iteration {fields['iteration']}")
+                if fields["iteration"] == self._last:
+                    self.close()
             case "validation":
                 self.say(
                     f"after epoch {fields['epoch']}: validation loss {float(fields['loss']):.4f}, "
