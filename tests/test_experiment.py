@@ -44,6 +44,18 @@ def test_a_text_key_takes_the_setting_as_it_is(setting, value):
     assert load(None, [setting]).name == value
 
 
+def test_a_setting_without_a_value_forgets_the_key(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('[dataset]\npath = "here"\nremote = "sftp://host/there"\n')
+    dataset = load(path, ["dataset.remote="]).dataset
+    assert (dataset.path, dataset.remote) == ("here", None)
+    assert load(None, ["training.iterations="]).training.iterations is None
+
+
+def test_an_unknown_key_cannot_be_forgotten(tmp_path):
+    assert "unknown key" in mistake(tmp_path, "", "dataset.remot=")
+
+
 def test_a_setting_can_be_a_list():
     assert load(None, ['dataset.classes=["cat", "dog"]']).dataset.classes == ["cat", "dog"]
 
@@ -83,6 +95,7 @@ def test_a_mistake_in_a_setting_names_the_setting(tmp_path):
 
 def test_a_setting_without_a_value_says_how_to_write_it(tmp_path):
     assert "write it as key=value" in mistake(tmp_path, "", "training.epochs")
+    assert "write it as key=value" in mistake(tmp_path, "", "=3")
 
 
 def test_each_mistake_is_one_line(tmp_path):

@@ -18,6 +18,10 @@ NETWORKS = ("alexnet", "vgg11", "vgg16", "googlenet", "resnet50", "mobilenetv2")
 """The networks that come with Timesink; `package.module:function` is one's own."""
 
 
+UNSET = object()
+"""The value of `--set key=`: as if the file did not have the key."""
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
@@ -204,7 +208,10 @@ def parse(values: Mapping[str, Any], where: str, settings: Sequence[str] = ()) -
             target = target.setdefault(table, {})
             if not isinstance(target, dict):
                 raise ExperimentError(f"--set {setting}: {table} is not a table")
-        target[last] = value
+        if value is UNSET:
+            target.pop(last, None)
+        else:
+            target[last] = value
         origin[key] = "--set"
     try:
         return Experiment.model_validate(merged)
@@ -221,6 +228,8 @@ def _parse_setting(setting: str) -> tuple[str, Any]:
             f"--set {setting}: write it as key=value, e.g. training.batch_size=64"
         )
     schema = _schema_of(key.split("."))
+    if not raw.strip() and schema is not None:
+        return key, UNSET
     if schema is not None and schema.get("type") == "string":
         return key, raw.strip().strip("\"'")
     try:

@@ -7,7 +7,8 @@ settings = click.option(
     "settings",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Override a key of the experiment, e.g. training.batch_size=64. Repeatable.",
+    help="Override a key of the experiment, e.g. training.batch_size=64; "
+    "without a value, forget it. Repeatable.",
 )
 
 force = click.option("--force", is_flag=True, help="Overwrite what is there.")
