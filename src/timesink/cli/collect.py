@@ -17,7 +17,7 @@ from timesink.cli import _options
 )
 @_options.as_json
 def collect(path: Path, out: Path | None, as_json: bool) -> None:
-    """Make a run's tables again from its log.txt, or one table of many runs.
+    """Make the tables of runs again from their logs.
 
     Of a run: steps.csv, summary.csv, summary.json and ledger.parquet, from log.txt alone.
     Of a directory of runs: the same for each, and one CSV with the summaries of all.

@@ -59,7 +59,7 @@ def make(
     mean_kb: float,
     force: bool,
 ) -> None:
-    """Generate images in ImageNet's layout, with its spread of sizes.
+    """Generate images like ImageNet's in size and layout.
 
     OUT gets train/<class>/*.JPEG and val/<class>/*.JPEG. The classes differ in shape,
     stripes and hue, and take a few epochs to learn. All cores work; stopped, the same
