@@ -2,6 +2,7 @@
 
 import pytest
 
+from timesink.experiment import Experiment
 from timesink.runs.journal import Event
 from timesink.runs.record import record_of
 from timesink.runs.summary import summarize
@@ -89,6 +90,18 @@ def test_the_times_are_given_at_four_places_with_and_without_the_first_twenty():
     assert half["validation_s"] == 0
     assert half["missing_s"] == pytest.approx(0.240 - 0.040 - 0.135)
     assert half["network"] == "n"
+    assert half["peak_memory_bytes"] == 1000
+
+
+def test_the_summary_holds_every_key_that_bears_on_the_training():
+    asked = Experiment().model_dump(mode="json")
+    run = whole_run()
+    run.experiment = asked
+    row = summary_table(run, steps_table(run)).row(0, named=True)
+    beside = {"validation", "validate_every", "checkpoint_keep", "iterations"}
+    for key, value in {**asked["training"], **asked["pipeline"]}.items():
+        if key not in beside:
+            assert str(row[key]) == str(value)
 
 
 def test_the_whole_includes_validation_and_its_parts_sum_to_it():

@@ -5,7 +5,7 @@ from typing import Any
 import polars as pl
 
 from timesink.runs.record import RunRecord
-from timesink.runs.tables import training_lineage
+from timesink.runs.tables import peak_memory_bytes, training_lineage
 
 SCHEMA_VERSION = 1
 
@@ -58,7 +58,7 @@ def summarize(run: RunRecord, steps: pl.DataFrame) -> dict[str, Any]:
             for process in run.processes.values()
         ],
         "stages": [],
-        "peak_memory_bytes": _peak_memory(run),
+        "peak_memory_bytes": peak_memory_bytes(run),
         "peak_device_bytes": run.peak_device_bytes,
         "retraces": run.retraces,
         "bad_images": [
@@ -130,8 +130,3 @@ def _accounts(run: RunRecord) -> list[dict[str, Any]]:
         for account, ns in total.items()
         if ns or account == "unattributed"
     ]
-
-
-def _peak_memory(run: RunRecord) -> int | None:
-    peaks = [p.ended["peak_memory_bytes"] for p in run.processes.values() if p.ended]
-    return max(peaks) if peaks else None

@@ -34,13 +34,26 @@ CONFIGURATION = (
     ("learning_rate", "training.learning_rate"),
     ("momentum", "training.momentum"),
     ("schedule", "training.schedule"),
+    ("decay_epochs", "training.decay_epochs"),
+    ("decay_factor", "training.decay_factor"),
     ("weight_decay", "training.weight_decay"),
+    ("label_smoothing", "training.label_smoothing"),
+    ("dropout", "training.dropout"),
+    ("topn", "training.topn"),
     ("precision", "training.precision"),
     ("xla", "training.xla"),
     ("replicas", "training.replicas"),
+    ("synchronized_batch_norm", "training.synchronized_batch_norm"),
     ("deterministic", "training.deterministic"),
+    ("checkpoint_every", "training.checkpoint_every"),
+    ("source", "pipeline.source"),
+    ("stages", "pipeline.stages"),
     ("image_size", "pipeline.image_size"),
     ("workers", "pipeline.workers"),
+    ("prefetch", "pipeline.prefetch"),
+    ("shuffle", "pipeline.shuffle"),
+    ("images_per_class", "dataset.images_per_class"),
+    ("max_bad", "dataset.max_bad"),
     ("seed", "seed"),
 )
 
@@ -96,6 +109,8 @@ def summary_table(run: RunRecord, steps: pl.DataFrame) -> pl.DataFrame:
     configuration["parameters"] = run.network.get("parameters")
     configuration["classes"] = run.dataset.get("classes")
     configuration["training_images"] = run.dataset.get("train")
+    configuration["planned_iterations"] = run.network.get("iterations")
+    configuration["peak_memory_bytes"] = peak_memory_bytes(run)
     rows = []
     for skipped in (0, WARM_UP_ITERATIONS):
         for percent in PERCENTS:
@@ -174,4 +189,13 @@ def _value(experiment: dict[str, Any], key: str) -> Any:
     value: Any = experiment
     for part in key.split("."):
         value = value.get(part) if isinstance(value, dict) else None
-    return str(value) if key == "pipeline.workers" else value
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    # These are a number or a word: one column has one type.
+    return str(value) if key in ("pipeline.workers", "pipeline.prefetch") else value
+
+
+def peak_memory_bytes(run: RunRecord) -> int | None:
+    """Give the largest resident set of the processes; None where no supervisor saw one end."""
+    peaks = [p.ended["peak_memory_bytes"] for p in run.processes.values() if p.ended]
+    return max(peaks) if peaks else None
