@@ -12,7 +12,9 @@ TimesinkError                    1
 ├── RunError                     4   the run went wrong
 │   ├── OutOfMemoryError         5   of the host or the device
 │   ├── DiskFullError            6
-│   └── RunFileError             4   a run's directory cannot be read
+│   ├── RunFileError             4   a run's directory cannot be read
+│   └── TraceError               4   a profiler's trace cannot be read
+├── RegressionError              7   slower than `compare --fail-over` allows
 └── InterruptedRunError        130   Ctrl-C; 143 after SIGTERM
 
 A message says what was wrong, where, and what to do, in one line.
@@ -84,6 +86,16 @@ class DiskFullError(RunError):
 
 class RunFileError(RunError):
     """A run's directory is missing, or one of its files is not what it should be."""
+
+
+class TraceError(RunError):
+    """A profiler's trace is missing, or its file is not what it should be."""
+
+
+class RegressionError(TimesinkError):
+    """A run is slower than another by more than was allowed, and beyond noise."""
+
+    exit_code = 7
 
 
 class InterruptedRunError(TimesinkError):
