@@ -51,10 +51,12 @@ class OpMap:
     """Layer → its type, in the order of the network."""
     origin: Literal["optimized graph", "traced graph", "names"] = "names"
 
-    def find(self, path: str) -> Entry | None:
+    def find(self, path: str, op_type: str = "") -> Entry | None:
         """Look an op up; calls that were inlined put more in front of its path."""
+        fused = "Fused" in op_type and self.origin == "traced graph"
         while path:
-            entry = self.entries.get(path)
+            entry = self.entries.get(f"{path}:fused") if fused else None
+            entry = entry or self.entries.get(path)
             if entry is not None:
                 return entry
             path = path.partition("/")[2]
