@@ -1,14 +1,15 @@
 # make demo    an image set, a training run and its tables, from nothing, in a few minutes
 # make test    every test          make check   lint, format and types
 # make bench   the figures of benchmarks/, each as a ratio within one run
-# make soak    kill -9 at random moments, for a quarter of an hour
+# make bench-truth   is the ledger true: planted delays, XProf's figures, layers run alone
+# make soak    kill -9 at random moments, and damaged traces, for a quarter of an hour
 
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test check bench soak clean
+.PHONY: demo test check bench bench-truth soak clean
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -33,6 +34,13 @@ check: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/step_overhead.py
+
+bench-truth: $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	$(BIN)/python benchmarks/planted_delays.py
+	$(BIN)/python benchmarks/against_xprof.py
+	$(BIN)/python benchmarks/isolation.py
+	$(BIN)/python benchmarks/isolation.py --threads 1
 
 soak: $(READY)
 	$(BIN)/python -m pytest -m soak tests/soak

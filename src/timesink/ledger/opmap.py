@@ -4,6 +4,7 @@ Made from the graphs by an engine, or from names alone by `ledger/by_name.py`.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import Any, Literal
 from timesink.errors import RunFileError
 
 SCHEMA_VERSION = 1
+MODULE = re.compile(r"^a_(.*?)(?:__XlaMustCompile.*|_*\.\d+.*)?$")
+"""How XLA names the module that it makes of a function: `a_inference_step_12__.34`."""
 LAYER = "layer"
 """The account of everything that belongs to a layer; layer and phase say which."""
 
@@ -61,6 +64,16 @@ class OpMap:
                 return entry
             path = path.partition("/")[2]
         return None
+
+    def find_compiled(self, module: str, path: str) -> Entry | None:
+        """Look up an op that XLA compiled: in the function it compiled, else as that one's call."""
+        match = MODULE.match(module)
+        function = match[1].strip("_") if match else ""
+        return (
+            self.entries.get(f"{function}:{path}")
+            or self.find(path)
+            or self.entries.get(f"{function}:")
+        )
 
     def to_json(self) -> str:
         """Write it; equal entries are stored once."""

@@ -18,7 +18,10 @@ class Kind(IntEnum):
     OP = 1
     """An op of a graph ran; the name is `path/of/the/op`, its type stands beside it."""
     HLO = 2
-    """An instruction compiled by XLA ran; the name is the instruction's, the module beside it."""
+    """An instruction compiled by XLA ran; the name is the instruction's, the module beside it.
+
+    Where it was launched to end elsewhere, `number` is the time that the launch took: from then on
+    it ran, or waited for a thread; nothing says which."""
     STEP = 3
     """A training step; `number` is its step_num."""
     FUNCTION = 4

@@ -52,6 +52,7 @@ class _Host:
         self.memory = Stats(plane, ("allocator_name", "bytes_allocated"))
         self.consumed = Stats(plane, ("_c",))
         self.thunks = Thunks(table)
+        self.allocators: dict[Any, int] = {}
         self.line = 0
         self.calls: list[tuple[int, int, str, bool]] = []
         self.rules: dict[int, _Rule] = {}
@@ -157,5 +158,8 @@ class _Host:
         stats = self.memory.read_alike(event.stats)
         in_use = as_int(stats.get("bytes_allocated"))
         if in_use is not None:
-            index = self.table.index_of(Name(str(stats.get("allocator_name", ""))))
+            allocator = stats.get("allocator_name", "")
+            index = self.allocators.get(allocator)
+            if index is None:
+                index = self.allocators[allocator] = self.table.index_of(Name(str(allocator)))
             self.table.add(Kind.MEMORY, begin_ns, end_ns, self.line, index, in_use)

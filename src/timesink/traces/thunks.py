@@ -35,6 +35,7 @@ class Thunks:
 
         An end after the next launch of the same name and id is that one's. Where there is none,
         the event keeps its own. An event that did the work itself outlasts its end by a little.
+        How long the launch took stays as the row's number.
         """
         begins = self._table.begin_ns
         for key, rows in self._launches.items():
@@ -42,5 +43,10 @@ class Thunks:
             rows.sort(key=begins.__getitem__)
             for row, following in zip(rows, [*rows[1:], None], strict=True):
                 place = bisect_left(ends, begins[row])
-                if place < len(ends) and (following is None or ends[place] <= begins[following]):
-                    self._table.end_ns[row] = max(self._table.end_ns[row], ends[place])
+                if place == len(ends) or (
+                    following is not None and ends[place] > begins[following]
+                ):
+                    continue
+                if ends[place] > self._table.end_ns[row]:
+                    self._table.number[row] = self._table.end_ns[row] - begins[row]
+                    self._table.end_ns[row] = ends[place]
