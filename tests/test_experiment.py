@@ -125,15 +125,52 @@ def test_the_name_cannot_leave_the_runs_directory(tmp_path):
     assert "name: found" in mistake(tmp_path, 'name = "../../etc"\n')
 
 
+def test_a_group_of_layers_is_a_key_of_its_own(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('[profile.groups]\nfc1 = ["fc1*"]\nrest = ["*"]\n')
+    setting = 'profile.groups.conv=["conv*", "bn*"]'
+    groups = load(path, [setting, "profile.groups.rest="]).profile.groups
+    assert groups == {"fc1": ["fc1*"], "conv": ["conv*", "bn*"]}
+
+
+def test_a_setting_changes_none_of_the_values_it_is_put_upon():
+    values = {"profile": {"groups": {"fc1": ["fc1*"]}}}
+    parse(values, "x.toml", ['profile.groups.fc1=["other"]'])
+    assert values == {"profile": {"groups": {"fc1": ["fc1*"]}}}
+
+
+def test_a_wrong_group_says_what_is_allowed(tmp_path):
+    line = mistake(tmp_path, "", "profile.groups.fc1=fc1*")
+    assert line == '--set: profile.groups.fc1: found "fc1*", allowed: a list of texts'
+    line = mistake(tmp_path, "[profile]\ngroups = 3\n")
+    assert line.endswith("profile.groups: found 3, allowed: a table: name = a list of texts")
+    assert "found 4" in mistake(tmp_path, "[profile.groups]\nfc1 = [4]\n")
+
+
+def test_an_unknown_mode_of_profiling_is_a_line(tmp_path):
+    line = mistake(tmp_path, '[profile]\nmode = "windows"\n')
+    assert line.endswith("allowed: off, window, every; did you mean window?")
+
+
 @pytest.mark.parametrize("comments", [True, False])
 def test_what_is_written_reads_back_the_same(comments):
-    asked = load(None, ["training.iterations=7", 'dataset.classes=["a b", "ü"]', "seed=5"])
+    asked = load(
+        None,
+        [
+            "training.iterations=7",
+            'dataset.classes=["a b", "ü"]',
+            "seed=5",
+            'profile.groups={"a.b" = ["x*"], fc = ["fc1", "fc2"]}',
+            "profile.sample_ms=0",
+        ],
+    )
     assert parse(tomllib.loads(to_toml(asked, comments=comments)), "again") == asked
 
 
 def test_the_commented_file_names_every_key():
     text = to_toml(Experiment(), comments=True)
-    for section in (Experiment(), Experiment().dataset, Experiment().training):
+    asked = Experiment()
+    for section in (asked, asked.dataset, asked.pipeline, asked.training, asked.profile):
         for key in type(section).model_fields:
             assert key in text
 
@@ -144,7 +181,18 @@ def test_the_commented_file_names_every_key():
         lambda inner: st.lists(inner, max_size=3),
         max_leaves=4,
     ),
-    st.sampled_from(["seed", "dataset.classes", "pipeline.workers", "training.network", "dataset"]),
+    st.sampled_from(
+        [
+            "seed",
+            "dataset",
+            "dataset.classes",
+            "pipeline.workers",
+            "training.network",
+            "profile.start",
+            "profile.groups",
+            "profile.groups.fc1",
+        ]
+    ),
 )
 def test_no_value_whatever_gives_anything_but_an_experiment_or_a_line(value, key):
     values: dict = {}

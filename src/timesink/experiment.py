@@ -160,6 +160,25 @@ class TrainingSection(_Section):
         return self
 
 
+class ProfileSection(_Section):
+    """What is traced."""
+
+    mode: Literal["off", "window", "every"] = Field(
+        "window", description="off, some windows of steps, or every step after the first"
+    )
+    windows: int = Field(1, ge=1, description="how many windows, with as long a stretch between")
+    start: int | None = Field(
+        None, ge=0, description="steps before the first window; left out: 20, fewer in a short run"
+    )
+    steps: int = Field(20, ge=1, description="steps of a window; of `every`, steps of a file")
+    groups: dict[str, list[str]] = Field(
+        {}, description="layers shown as one: name = [patterns of layer names]"
+    )
+    sample_ms: float = Field(
+        5.0, ge=0, description="how often a window looks where Python is; 0 is never"
+    )
+
+
 class Experiment(_Section):
     """One experiment, complete: every key has a value or a documented absence."""
 
@@ -173,6 +192,7 @@ class Experiment(_Section):
     dataset: DatasetSection = DatasetSection()  # type: ignore[call-arg]  # all have defaults
     pipeline: PipelineSection = PipelineSection()  # type: ignore[call-arg]
     training: TrainingSection = TrainingSection()  # type: ignore[call-arg]
+    profile: ProfileSection = ProfileSection()  # type: ignore[call-arg]
 
 
 def load(path: Path | None, settings: Sequence[str] = ()) -> Experiment:
@@ -196,9 +216,7 @@ def load(path: Path | None, settings: Sequence[str] = ()) -> Experiment:
 
 def parse(values: Mapping[str, Any], where: str, settings: Sequence[str] = ()) -> Experiment:
     """Check plain values into an Experiment; each mistake becomes one line of the error."""
-    merged: dict[str, Any] = {
-        key: dict(value) if isinstance(value, Mapping) else value for key, value in values.items()
-    }
+    merged = _copy(values)
     origin: dict[str, str] = {}
     for setting in settings:
         key, value = _parse_setting(setting)
@@ -218,6 +236,13 @@ def parse(values: Mapping[str, Any], where: str, settings: Sequence[str] = ()) -
     except ValidationError as error:
         lines = dict.fromkeys(_line(detail, where, origin) for detail in error.errors())
         raise ExperimentError("\ntimesink: ".join(lines)) from None
+
+
+def _copy(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Copy tables, however deep, so that a setting changes none of the caller's."""
+    return {
+        key: _copy(value) if isinstance(value, Mapping) else value for key, value in values.items()
+    }
 
 
 def _parse_setting(setting: str) -> tuple[str, Any]:
@@ -250,10 +275,10 @@ def _schema_of(path: Sequence[str | int]) -> dict[str, Any] | None:
         reference = node.get("$ref")
         if reference is not None:
             node = whole["$defs"][str(reference).rsplit("/", 1)[1]]
-        properties = node.get("properties", {})
-        if part not in properties:
+        found = node.get("properties", {}).get(part) or node.get("additionalProperties")
+        if not isinstance(found, dict):
             return None
-        node = properties[part]
+        node = found
     return node
 
 
@@ -320,6 +345,9 @@ def _allowed(schema: Mapping[str, Any]) -> str:
     if "const" in schema:
         return str(schema["const"])
     text = _TYPES.get(str(schema.get("type", "object")), "something else")
+    named = schema.get("additionalProperties")
+    if isinstance(named, Mapping):
+        text += f": name = {_allowed(named)}"
     bounds = [
         f"{sign} {schema[key]}"
         for key, sign in (
@@ -363,7 +391,9 @@ def _write_section(
             if comments:
                 target.add(tomlkit.comment(f"{name} =   # {note}"))
             continue
-        item = tomlkit.item(value)
+        item = tomlkit.inline_table() if isinstance(value, dict) else tomlkit.item(value)
+        if isinstance(value, dict):
+            item.update(value)
         if comments:
             item.comment(note)
         target.add(name, item)

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 import pytest
 import tensorflow as tf
+from tensorflow.python.eager import record as tape
 
 from timesink.engines.tensorflow.opmap import OptimizedGraphs, build_opmap
 from timesink.engines.tensorflow.scopes import ScopeRecorder
@@ -235,10 +236,62 @@ def test_two_models_in_one_step_keep_their_own_names() -> None:
     assert {"a/flat": "Flatten", "b/flat": "Dense"}.items() <= opmap.layers.items()
 
 
-def test_the_hook_in_keras_is_gone_after_it_is_stopped() -> None:
-    before = keras.layers.Layer._open_name_scope
+def test_the_hooks_in_keras_and_tensorflow_are_gone_after_they_are_stopped() -> None:
+    before = keras.layers.Layer._open_name_scope, tape.record_operation
     scopes = ScopeRecorder()
     scopes.start()
-    assert keras.layers.Layer._open_name_scope is not before
+    assert keras.layers.Layer._open_name_scope is not before[0]
+    assert tape.record_operation is not before[1]
     scopes.stop()
-    assert keras.layers.Layer._open_name_scope is before
+    assert (keras.layers.Layer._open_name_scope, tape.record_operation) == before
+
+
+def test_a_custom_gradient_is_its_layers_backward() -> None:
+    @tf.custom_gradient
+    def halved(values: Any) -> Any:
+        return tf.identity(values), lambda gradient: tf.atan(gradient)
+
+    class Halved(keras.layers.Layer):
+        def call(self, values: Any) -> Any:
+            return halved(values)
+
+    images = keras.Input((8, 8, 3))
+    x = keras.layers.Conv2D(4, 3, activation="silu", name="conv")(images)
+    x = keras.layers.GlobalAveragePooling2D(name="pool")(Halved(name="halved")(x))
+    model = keras.Model(images, keras.layers.Dense(3, name="fc")(x))
+
+    step = watched_step(model, keras.optimizers.SGD(0.1))
+
+    (atan,) = [op for op in step.graph.get_operations() if op.type == "Atan"]
+    assert step.opmap.find(atan.name).shares == (Share("layer", "halved", "backward"),)
+    # Of silu, whose gradient TensorFlow writes as a custom one, the sigmoid is computed again.
+    sigmoids = [op for op in step.graph.get_operations() if op.type == "Sigmoid"]
+    phases = {step.opmap.find(op.name).shares for op in sigmoids}
+    assert phases == {
+        (Share("layer", "conv", "forward"),),
+        (Share("layer", "conv", "backward"),),
+    }
+
+
+def test_a_convolution_that_keras_compiles_by_itself_is_known_by_its_function() -> None:
+    images = keras.Input((16, 16, 8))
+    x = keras.layers.Conv2D(8, 3, groups=4, name="grouped")(images)
+    x = keras.layers.Conv2D(8, 3, groups=2, name="paired")(x)
+    x = keras.layers.GlobalAveragePooling2D(name="pool")(x)
+    trained = watched_step(keras.Model(images, x), keras.optimizers.SGD(0.1))
+    functions = {
+        (share.layer, share.phase)
+        for path, entry in trained.opmap.entries.items()
+        if path.endswith(":") and "conv_xla" in path
+        for share in entry.shares
+    }
+    assert {
+        (layer, phase) for layer in ("grouped", "paired") for phase in ("forward", "backward")
+    } <= (functions)
+    forward = next(
+        path
+        for path, entry in trained.opmap.entries.items()
+        if path.endswith(":") and entry.shares[0] == Share("layer", "paired", "forward")
+    )
+    entry = trained.opmap.find_compiled(f"a_{forward[:-1]}__.7", "")
+    assert entry.shares == (Share("layer", "paired", "forward"),)

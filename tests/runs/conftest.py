@@ -63,6 +63,8 @@ def workplace(tmp_path: Path) -> Path:
         epochs = 4
         deterministic = true
         checkpoint_every = 5
+        [profile]
+        mode = "off"
         """
     )
     return tmp_path

@@ -82,5 +82,7 @@ class RunWatch:
                 )
             case "bad_image":
                 self.say(f"skipped a broken image: {fields['path']} ({fields['reason']})")
+            case "profile_failed":
+                self.say(f"no more traces: {fields['reason']}; training goes on")
             case "process_ended":
                 self.close()

@@ -1,4 +1,4 @@
-"""What an engine is given: the experiment, its images and stages, and the place for checkpoints."""
+"""What an engine is given: the experiment, its images and stages, and places to write to."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +19,13 @@ class Job:
     dataset: ImageDataset
     stages: tuple[Stage, ...]
     checkpoints: Path
+    profile: Path
     should_stop: Callable[[], bool]
+
+    @property
+    def opmap(self) -> Path:
+        """Where the map from op to layer goes, beside the traces."""
+        return self.profile.parent / "opmap.json"
 
     @property
     def stream(self) -> Stream:

@@ -6,6 +6,9 @@ from typing import Any, Protocol
 class Recorder(Protocol):
     """The run's journal as an engine sees it."""
 
+    process: int
+    """Which process of the run this is, from 1."""
+
     def now_ns(self) -> int:
         """Give the time since the process was started."""
 

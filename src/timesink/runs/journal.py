@@ -55,7 +55,10 @@ class Journal:
     def write(self, event: str, **fields: Any) -> None:
         """Append one event."""
         seconds, nanoseconds = divmod(self.now_ns(), 1_000_000_000)
-        text = json.dumps({k: _plain(v) for k, v in fields.items()}, ensure_ascii=False)
+        try:
+            text = _encode(fields)
+        except ValueError:
+            text = _encode({name: _plain(value) for name, value in fields.items()})
         line = f"{seconds}.{nanoseconds:09d} {self.process} {event} {text}\n".encode(
             errors="surrogateescape"
         )
@@ -77,6 +80,9 @@ class Journal:
         size = os.fstat(self._descriptor).st_size
         if size and os.pread(self._descriptor, 1, size - 1) != b"\n":
             os.write(self._descriptor, b"\n")
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 def _plain(value: Any) -> Any:

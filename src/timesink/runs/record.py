@@ -9,6 +9,11 @@ from typing import Any
 from timesink.ledger.run_ledger import close_run
 from timesink.runs.journal import Event
 
+NEEDED = ("iteration", "begin_ns", "compute_ns")
+"""What every step has, whoever ran it."""
+MISSING = -1
+"""Of a whole number in a step that nobody could know: a loop that is not ours hides its waiting."""
+
 
 class StepColumns:
     """The steps of a process as columns: a million of them must not cost gigabytes."""
@@ -19,6 +24,8 @@ class StepColumns:
             name: array("q")
             for name in ("epoch", "iteration", "begin_ns", "data_ns", "compute_ns", "images")
         }
+        self.executed = array("q")
+        """How many iterations each is: Keras can do several in one call."""
         self.floats = {name: array("d") for name in ("loss", "top1", "topn")}
 
     def __len__(self) -> int:
@@ -27,10 +34,12 @@ class StepColumns:
     def append(self, fields: Mapping[str, Any]) -> None:
         """Add the step of one line of the journal."""
         self.split.append(sys.intern(fields["split"]))
+        self.executed.append(fields.get("executed", 1))
         for name, integers in self.integers.items():
-            integers.append(fields[name])
+            known = fields[name] if name in NEEDED else fields.get(name, MISSING)
+            integers.append(known)
         for name, floats in self.floats.items():
-            floats.append(float(fields[name]))  # "nan" is a word in the journal
+            floats.append(float(fields.get(name, "nan")))  # "nan" is a word in the journal
 
 
 @dataclass
@@ -81,8 +90,14 @@ class RunRecord:
     validations: list[dict[str, Any]] = field(default_factory=list)
     bad_images: dict[str, str] = field(default_factory=dict)  # path → reason
     checkpoints: list[int] = field(default_factory=list)
-    retraces: int = 0
+    windows: list[dict[str, Any]] = field(default_factory=list)  # traces, with their process
+    profile_failures: list[str] = field(default_factory=list)
+    retraces: list[dict[str, Any]] = field(default_factory=list)
     peak_device_bytes: int | None = None
+    hooks: dict[str, list[int]] = field(default_factory=dict)  # callback → calls, nanoseconds
+    py_functions: dict[str, str] = field(default_factory=dict)  # op → the Python that it calls
+    attached: str | None = None
+    """How the training was run, where it was not by Timesink."""
 
     @property
     def status(self) -> str:
@@ -116,6 +131,7 @@ def record_of(events: Iterable[Event]) -> RunRecord:
                 process.transitions.append((int(fields["begin_ns"]), str(fields["account"])))
             case "run":
                 run.experiment, run.machine = fields["experiment"], fields["machine"]
+                run.attached = fields.get("attached")
             case "process_started":
                 process.started_utc = fields["utc"]
             case "dataset":
@@ -129,8 +145,19 @@ def record_of(events: Iterable[Event]) -> RunRecord:
                 run.bad_images[fields["path"]] = fields["reason"]
             case "checkpoint":
                 run.checkpoints.append(fields["iteration"])
+            case "profile_window":
+                run.windows.append({"process": event.process, **fields})
+            case "profile_failed":
+                run.profile_failures.append(fields["reason"])
             case "retrace":
-                run.retraces += 1
+                run.retraces.append(fields)
+            case "hooks":
+                for name, calls, took_ns in fields["hooks"]:
+                    total = run.hooks.setdefault(name, [0, 0])
+                    total[0] += calls
+                    total[1] += took_ns
+            case "py_functions":
+                run.py_functions |= fields["places"]
             case "device_memory":
                 run.peak_device_bytes = max(run.peak_device_bytes or 0, fields["peak_bytes"])
             case "completed":

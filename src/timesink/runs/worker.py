@@ -73,7 +73,8 @@ def _trainer(run: RunDirectory, journal: Journal, should_stop: StopWish) -> "Tra
         notes=list(dataset.notes),
     )
     stages = parse_stages(asked.pipeline.stages)
-    job = Job(asked, dataset, stages, run.checkpoints.absolute(), should_stop)
+    path = run.path.absolute()
+    job = Job(asked, dataset, stages, path / "checkpoints", path / "profile", should_stop)
     job.check()
 
     from timesink.engines.tensorflow.train import Trainer

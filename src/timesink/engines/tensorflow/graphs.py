@@ -26,7 +26,9 @@ class Node:
     shapes: tuple[tuple[int, ...], ...] = ()
     """Of the outputs; an unknown dimension is 1. Empty where nothing is known."""
     inner: str = ""
-    """Of an inlined op, its name within its own function: what XLA, compiling that, calls it."""
+    """Of an inlined op, `function:name`, its name within its own function: XLA calls it that."""
+    called: tuple[str, ...] = ()
+    """Functions that it calls."""
     activation: str = ""
     """Of a fused normalisation, the activation that it swallowed."""
 
@@ -72,6 +74,7 @@ def join_partitions(partitions: Iterable[Any]) -> OpGraph:
                 if "activation_mode" in definition.attr
                 else "",
             )
+            node.called = tuple(_called(definition))
             graph.nodes.append(node)
             number = len(graph.nodes) - 1
             graph.index.setdefault(node.name, number)
@@ -100,7 +103,7 @@ def flatten(definition: Any) -> OpGraph:
     """
     functions = {function.signature.name: function for function in definition.library.function}
     graph = OpGraph()
-    _inline(graph, functions, definition.node, "", {}, depth=0)
+    _inline(graph, functions, definition.node, ("", ""), {}, depth=0)
     return graph
 
 
@@ -108,11 +111,12 @@ def _inline(
     graph: OpGraph,
     functions: Mapping[str, Any],
     definitions: Iterable[Any],
-    prefix: str,
+    within: tuple[str, str],
     arguments: Mapping[str, int],
     depth: int,
 ) -> dict[str, int]:
-    """Add nodes to a graph; gives the number of each by its local name."""
+    """Add the nodes of a call (its name and its function's) to a graph; gives their numbers."""
+    prefix, own_function = within
     local = dict(arguments)
     pending: list[tuple[int, Any]] = []
     for definition in definitions:
@@ -122,7 +126,8 @@ def _inline(
             definition.op,
             device=_short_device(definition.device),
             shapes=_shapes(definition),
-            inner=definition.name if prefix else "",
+            inner=f"{own_function}:{definition.name}" if own_function else "",
+            called=tuple(_called(definition)),
         )
         pending.append((len(graph.nodes), definition))
         graph.nodes.append(node)
@@ -135,7 +140,7 @@ def _inline(
         if depth > 32:  # functions may call themselves
             continue
         returned: list[int] = []
-        for called in _called(definition):
+        for called in node.called:
             function = functions.get(called)
             if function is None:
                 continue
@@ -146,7 +151,7 @@ def _inline(
                 graph,
                 functions,
                 function.node_def,
-                node.name + "/",
+                (node.name + "/", called.strip("_")),
                 dict(zip(names, passed, strict=False)),
                 depth + 1,
             )

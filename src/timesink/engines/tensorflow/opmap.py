@@ -12,7 +12,7 @@ from timesink.engines.tensorflow.fusion import fused_entries, likely_fusions
 from timesink.engines.tensorflow.graphs import OpGraph, flatten, join_partitions
 from timesink.engines.tensorflow.scopes import ScopeRecorder, TracedFunction
 from timesink.files import write_atomically
-from timesink.ledger.opmap import Entry, OpMap, Share
+from timesink.ledger.opmap import LAYER, Entry, OpMap, Share, read_opmap
 
 
 class OptimizedGraphs:
@@ -75,9 +75,18 @@ class ModelWatch:
         try:
             if self.scopes.functions:
                 opmap = build_opmap(self.scopes.functions, self._graphs)
-                write_atomically(self.file, opmap.to_json())
+                write_atomically(self.file, self._with_earlier(opmap).to_json())
         except Exception as error:
             self.recorder.write("profile_failed", reason=f"opmap.json: {error!r}"[:300])
+
+    def _with_earlier(self, opmap: OpMap) -> OpMap:
+        """Keep what an earlier process of the run knew: it may have trained another model."""
+        if self.recorder.process == 1 or not self.file.exists():
+            return opmap
+        earlier = read_opmap(self.file)
+        return OpMap(
+            {**earlier.entries, **opmap.entries}, {**earlier.layers, **opmap.layers}, opmap.origin
+        )
 
     def stop(self) -> None:
         """Look on no more."""
@@ -96,15 +105,18 @@ def build_opmap(functions: Sequence[TracedFunction], optimized: OptimizedGraphs)
     for function, traced in training or flat:
         scopes, types = function.layer_names()
         layers |= types
-        shares = Attribution(traced, scopes).run()
+        attribution = Attribution(traced, scopes)
+        shares = attribution.run()
         entries |= likely_fusions(traced, shares)
         entries |= _entries(traced, shares)
+        entries |= _calls(traced, attribution)
         for graph in graphs:
             attribution = Attribution(graph, scopes)
             if not any(attribution.layer_of(node.name) for node in graph.nodes):
                 continue
             run_as_optimized = True
             found = attribution.run()
+            entries |= _calls(graph, attribution)
             entries |= _entries(graph, found)
             entries |= fused_entries(graph, found, traced, shares)
     return OpMap(entries, layers, "optimized graph" if run_as_optimized else "traced graph")
@@ -122,3 +134,27 @@ def _entries(graph: OpGraph, shares: dict[int, Share]) -> dict[str, Entry]:
         if node.inner:
             entries.setdefault(node.inner, entries[node.name])
     return entries
+
+
+def _calls(graph: OpGraph, attribution: Attribution) -> dict[str, Entry]:
+    """Give an entry to each function that layers call: XLA names what it compiled by it alone.
+
+    Keras compiles some convolutions that way. Where several layers call one function, nobody can
+    tell whose turn it was: they share equally.
+    """
+    callers: dict[str, list[Share]] = {}
+    for node in graph.nodes:
+        layer = attribution.layer_of(node.name) if node.called else None
+        if layer is not None:
+            phase = "backward" if GRADIENT in node.name else "forward"
+            for function in node.called:
+                callers.setdefault(function.strip("_"), []).append(Share(LAYER, layer, phase))
+    return {
+        f"{function}:": Entry(
+            tuple(
+                Share(share.account, share.layer, share.phase, shares.count(share) / len(shares))
+                for share in dict.fromkeys(shares)
+            )
+        )
+        for function, shares in callers.items()
+    }

@@ -13,11 +13,14 @@ from timesink.engines.bad_images import BadImages
 from timesink.engines.job import Job
 from timesink.engines.recorder import Recorder
 from timesink.engines.tensorflow import checkpoint
+from timesink.engines.tensorflow.capture import Capture
 from timesink.engines.tensorflow.devices import device_names, peak_device_bytes, prepare_devices
 from timesink.engines.tensorflow.evaluate import validate
 from timesink.engines.tensorflow.networks import build_network
+from timesink.engines.tensorflow.opmap import ModelWatch
 from timesink.engines.tensorflow.optimizers import build_optimizer
 from timesink.engines.tensorflow.step import FIGURES, make_train_step, make_validation_step
+from timesink.engines.windows import plan_windows
 from timesink.errors import DatasetError, RunFileError
 from timesink.loaders.tfdata import training_batches
 
@@ -55,6 +58,13 @@ class Trainer:
         self.images = images
         self.iteration = progress.iteration if progress else 0
         self.saved_at = self.iteration if progress else None
+        profile = job.experiment.profile
+        self.capture = Capture(
+            job.profile,
+            recorder,
+            plan_windows(profile, self.iteration + 1, job.iterations),
+            sample_ms=profile.sample_ms,
+        )
         self.bad = BadImages(
             job.dataset.train,
             job.dataset.root,
@@ -78,7 +88,10 @@ class Trainer:
 
     def run(self) -> bool:
         """Train, checkpoint and validate to the end; False when asked to stop before."""
-        completed = self._train()
+        try:
+            completed = self._train()
+        finally:
+            self.capture.close()
         self._checkpoint()
         if completed and self.asked.validation:
             completed = self._validate()
@@ -106,8 +119,12 @@ class Trainer:
             )
         )
         self.recorder.account("tracing")
+        watch = ModelWatch(self.job.opmap, self.recorder)
+        if self.capture.planned:
+            watch.start()
         first = True
         while self.iteration < self.job.iterations:
+            self.capture.before_step(self.iteration + 1)
             if not self.step(batches):
                 self.bad.saw_the_end(last_epoch * self.stream.images_per_epoch)
                 break
@@ -115,6 +132,7 @@ class Trainer:
                 return False
             self.between_steps()
             if first:
+                watch.stop()
                 self.recorder.account("steps")
                 first = False
         if self.iteration == 0:
@@ -126,7 +144,7 @@ class Trainer:
     def step(self, batches: Any) -> bool:
         """Wait for a batch, compute, record; False where the batches end."""
         now_ns = self.recorder.now_ns
-        begin_ns = now_ns()
+        begin_ns = self.capture.begin_step(self.iteration + 1)
         batch = next(batches, None)
         if batch is None:
             return False
@@ -148,6 +166,7 @@ class Trainer:
             **dict(zip(FIGURES, figures, strict=True)),
         )
         self.bad.saw(came)
+        self.capture.end_step(self.iteration)
         return True
 
     def between_steps(self) -> None:
@@ -168,6 +187,7 @@ class Trainer:
     def _validate(self) -> bool:
         if len(self.job.dataset.validation) == 0:
             return True
+        self.capture.interrupt()
         self.recorder.account("validation")
         epoch = math.ceil(self.iteration / self.stream.steps_per_epoch)
         validate(
@@ -198,4 +218,6 @@ class Trainer:
     def _on_trace(self) -> None:
         self.traces += 1
         if self.traces > 1:
-            self.recorder.write("retrace", iteration=self.iteration + 1)
+            self.recorder.write(
+                "retrace", iteration=self.iteration + 1, function="train_step", inputs=""
+            )
