@@ -8,8 +8,10 @@ import click
 import timesink
 from timesink.cli._group import SectionedGroup
 from timesink.cli.collect import collect
+from timesink.cli.compare import compare
 from timesink.cli.dataset import dataset
 from timesink.cli.experiment import experiment
+from timesink.cli.layers import layers
 from timesink.cli.run import run
 from timesink.cli.show import show
 from timesink.errors import DiskFullError, TimesinkError
@@ -21,7 +23,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
     cls=SectionedGroup,
     sections={
         "Train and measure": [run],
-        "Look at results": [show, collect],
+        "Look at results": [show, layers, compare, collect],
         "Get images": [dataset],
         "Describe an experiment": [experiment],
     },

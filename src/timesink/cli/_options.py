@@ -1,5 +1,8 @@
 """Options that several verbs share."""
 
+from collections.abc import Callable
+from typing import Any
+
 import click
 
 settings = click.option(
@@ -16,3 +19,41 @@ force = click.option("--force", is_flag=True, help="Overwrite what is there.")
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object on stdout, and nothing else."
 )
+
+
+def _groups(
+    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
+) -> dict[str, list[str]]:
+    groups: dict[str, list[str]] = {}
+    for value in values:
+        name, _, patterns = value.partition("=")
+        words = [word.strip() for word in patterns.split(",") if word.strip()]
+        if not name.strip() or not words:
+            raise click.BadParameter(f"{value!r} is not NAME=PATTERN[,PATTERN]")
+        groups.setdefault(name.strip(), []).extend(words)
+    return groups
+
+
+def ledger_view(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say what of a step's ledger is shown."""
+    for option in (
+        click.option("--all", "show_all", is_flag=True, help="Show all layers, not the first 15."),
+        click.option(
+            "--depth",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Sum layers inside nested models to N names.",
+        ),
+        click.option(
+            "--group",
+            "groups",
+            multiple=True,
+            callback=_groups,
+            metavar="NAME=PATTERN[,PATTERN]",
+            help="Show layers as one, e.g. fc1=dense,dropout*. Repeatable.",
+        ),
+        click.option("--ops", metavar="LAYER", help="Show the ops of a layer, model or group."),
+        click.option("--device", metavar="DEVICE", help="Show this device, e.g. CPU:1."),
+    ):
+        command = option(command)
+    return command

@@ -7,17 +7,20 @@ from rich.markup import escape
 from rich.table import Table
 
 from timesink.cli._console import out
+from timesink.cli._ledger import View, print_ledger
 from timesink.runs.directory import RunDirectory
 
 BAR_WIDTH = 24
 STATUS_STYLE = {"complete": "green", "running": "cyan", "stopped": "yellow"}
 
 
-def print_run(run: RunDirectory) -> None:
+def print_run(run: RunDirectory, view: View | None = None) -> None:
     """Print one run at a glance."""
+    view = view or View(groups=run.groups())
     summary = run.summary()
     _print_head(run, summary)
     _print_steps(summary)
+    print_ledger(summary, view)
     _print_validation(summary)
     _print_accounts(summary)
     _print_foot(run, summary)
@@ -137,8 +140,6 @@ def _print_foot(run: RunDirectory, summary: dict[str, Any]) -> None:
     bad = summary["bad_images"]
     if bad:
         out.print(f"[yellow]{len(bad)} broken image(s) skipped[/], e.g. {escape(bad[0]['path'])}")
-    if summary["retraces"]:
-        out.print(f"[yellow]{summary['retraces']} retrace(s) of the step[/]")
     out.print(f"all of it in  {escape(str(run.path))}/", soft_wrap=True)
 
 

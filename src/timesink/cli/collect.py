@@ -19,8 +19,9 @@ from timesink.cli import _options
 def collect(path: Path, out: Path | None, as_json: bool) -> None:
     """Make the tables of runs again from their logs.
 
-    Of a run: steps.csv, summary.csv, summary.json and ledger.parquet, from log.txt alone.
-    Of a directory of runs: the same for each, and one CSV with the summaries of all.
+    Of a run: steps.csv, summary.csv, summary.json and ledger.parquet from log.txt, and
+    layers.csv and memory.csv from the traces in profile/ and opmap.json. Of a directory
+    of runs: the same for each, and one CSV with the summaries of all.
 
     \b
     Examples:
@@ -50,5 +51,8 @@ def collect(path: Path, out: Path | None, as_json: bool) -> None:
     if as_json:
         print_json(summaries[0] if len(runs) == 1 else {"runs": summaries})
     elif len(runs) == 1:
-        click.echo(f"made steps.csv, summary.csv, summary.json and ledger.parquet in {path}")
+        traced = "layers.csv, memory.csv, " if summaries[0]["traced_steps"] else ""
+        click.echo(
+            f"made steps.csv, {traced}summary.csv, summary.json and ledger.parquet in {path}"
+        )
         next_command(f"timesink show {path}")

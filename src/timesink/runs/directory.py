@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import tomllib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,8 +14,11 @@ import polars as pl
 from timesink.errors import OutputExistsError, RunError, RunFileError
 from timesink.experiment import Experiment, load, to_toml
 from timesink.files import TEMPORARY_SUFFIX, replacing, write_atomically
+from timesink.ledger.levels import by_layer
+from timesink.runs.books import close_books
 from timesink.runs.journal import is_journal, read_events
 from timesink.runs.record import RunRecord, record_of
+from timesink.runs.step_tables import layers_table, own_cost
 from timesink.runs.summary import summarize
 from timesink.runs.tables import ledger_table, steps_table, summary_table
 
@@ -45,6 +49,14 @@ class RunDirectory:
         """Read the experiment back, as it was resolved."""
         return load(self.path / "experiment.toml")
 
+    def groups(self) -> dict[str, list[str]]:
+        """Read which layers the experiment shows as one; none where it cannot be read."""
+        try:
+            stored = tomllib.loads((self.path / "experiment.toml").read_text())
+            return dict(stored["profile"]["groups"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return {}
+
     def record(self) -> RunRecord:
         """Read the journal back."""
         if not self.log.is_file():
@@ -64,17 +76,33 @@ class RunDirectory:
         write_atomically(self.path / "experiment.toml", to_toml(experiment, comments=False))
         write_atomically(self.path / "machine.json", json.dumps(machine, indent=2) + "\n")
 
+    def write_attached(self, experiment: dict[str, Any], machine: dict[str, Any]) -> None:
+        """Write what is known of a training that was asked for elsewhere."""
+        import tomlkit
+
+        write_atomically(self.path / "experiment.toml", tomlkit.dumps(experiment))
+        write_atomically(self.path / "machine.json", json.dumps(machine, indent=2) + "\n")
+
     def write_tables(self) -> dict[str, Any]:
         """Make the tables and the summary from the journal; gives the summary."""
         run = self.record()
         steps = steps_table(run)
-        summary = summarize(run, steps)
+        books = close_books(self.path, run)
+        cost = own_cost(run, steps) if run.windows else None
+        summary = summarize(run, steps, books, cost)
+        traced = None
+        if books is not None and not books.ops.is_empty():
+            traced = by_layer(books.ops)
+            with replacing(self.path / "layers.csv") as temporary:
+                layers_table(books, cost.scale if cost else None).write_csv(temporary)
+            with replacing(self.path / "memory.csv") as temporary:
+                books.memory.write_csv(temporary)
         with replacing(self.path / "steps.csv") as temporary:
             steps.write_csv(temporary)
         with replacing(self.path / "summary.csv") as temporary:
             summary_table(run, steps).write_csv(temporary)
         with replacing(self.path / "ledger.parquet") as temporary:
-            ledger_table(run).write_parquet(temporary)
+            ledger_table(run, traced).write_parquet(temporary)
         text = json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False)
         write_atomically(self.path / "summary.json", text + "\n")
         return summary
@@ -91,7 +119,9 @@ class RunDirectory:
         except (OSError, ValueError) as error:
             raise RunFileError(f"{path}: cannot be read: {error}") from None
         run = self.record()
-        summary = summarize(run, steps_table(run))
+        steps = steps_table(run)
+        cost = own_cost(run, steps) if run.windows else None
+        summary = summarize(run, steps, close_books(self.path, run), cost)
         if self.is_running():
             summary["status"] = "running"
         return summary
@@ -162,7 +192,7 @@ def _empty_for_reuse(out: Path, *, force: bool) -> None:
         return
     if not force:
         raise OutputExistsError(f"{out} exists; --force overwrites it, --resume goes on with it")
-    runs = _runs_only(out)
+    runs = runs_only(out)
     if not runs:
         raise OutputExistsError(f"{out} exists and is not a run: --force does not delete it")
     for run in runs:
@@ -174,7 +204,7 @@ def _empty_for_reuse(out: Path, *, force: bool) -> None:
             member.unlink()
 
 
-def _runs_only(out: Path) -> list[RunDirectory]:
+def runs_only(out: Path) -> list[RunDirectory]:
     """Give the run, or the repetitions, that a directory holds; none if it holds anything else."""
     if (out / "log.txt").is_file():
         return [RunDirectory(out)]

@@ -72,6 +72,8 @@ def resume(path: Path, watcher: Watcher) -> RunDirectory:
     lock = run.lock()
     try:
         record = run.record()
+        if record.attached is not None:
+            raise RunError(f"{path}: made by {record.attached} in a script: run the script again")
         if record.status == "complete":
             raise RunError(f"{path}: the run is complete; there is nothing to resume")
         # The kill may have come before these were written.

@@ -4,18 +4,23 @@ from typing import Any
 
 import polars as pl
 
+from timesink.runs.books import Books
 from timesink.runs.record import RunRecord
-from timesink.runs.tables import peak_memory_bytes, training_lineage
+from timesink.runs.step_tables import OwnCost, step_facts
+from timesink.runs.tables import images_per_s, peak_memory_bytes, training_lineage
 
 SCHEMA_VERSION = 1
 
 
-def summarize(run: RunRecord, steps: pl.DataFrame) -> dict[str, Any]:
+def summarize(
+    run: RunRecord, steps: pl.DataFrame, books: Books | None = None, cost: OwnCost | None = None
+) -> dict[str, Any]:
     """Give the run's facts as plain values; what was not measured is null."""
     lineage = training_lineage(steps)
     steady = _without_first_steps(lineage)
     last = lineage.row(-1, named=True) if lineage.height else {}
     validation_steps = steps.filter(pl.col("split") == "validation")
+    facts = step_facts(books, cost)
     last_process = run.processes[max(run.processes)] if run.processes else None
     return {
         "schema_version": SCHEMA_VERSION,
@@ -27,24 +32,21 @@ def summarize(run: RunRecord, steps: pl.DataFrame) -> dict[str, Any]:
         "devices": run.network.get("devices", []),
         "batch_size": run.experiment.get("training", {}).get("batch_size"),
         "dataset": run.dataset or None,
-        "steps": lineage.height,
+        "steps": int(lineage["executed"].sum()),
         "steps_planned": run.network.get("iterations"),
         "epochs": last.get("epoch", 0),
         "step_ms": _spread(steady["step_ms"]),
         "data_ms": _spread(steady["data_ms"]),
         "compute_ms": _spread(steady["compute_ms"]),
-        "images_per_s": _images_per_s(steady),
+        "images_per_s": images_per_s(steady),
         "loss": _finite(last.get("loss")),
         "top1": _finite(last.get("top1")),
         "topn": _finite(last.get("topn")),
         "n": _n(run),
         "validation": _validation(run, validation_steps),
-        "explained": None,
-        "layer_share": None,
-        "percent_error": None,
-        "slowdown": {"window": None, "run": None},
+        **facts,
+        "notes": [*facts["notes"], *(f"not traced: {why}" for why in run.profile_failures)],
         "verdict": None,
-        "accounts": [],
         "run_accounts": _accounts(run),
         "processes": [
             {
@@ -60,7 +62,15 @@ def summarize(run: RunRecord, steps: pl.DataFrame) -> dict[str, Any]:
         "stages": [],
         "peak_memory_bytes": peak_memory_bytes(run),
         "peak_device_bytes": run.peak_device_bytes,
-        "retraces": run.retraces,
+        "retraces": len(run.retraces),
+        "retraced": run.retraces,
+        "attached": run.attached,
+        "input": run.network.get("input"),
+        "hooks": [
+            {"place": name, "calls": calls, "s": took_ns / 1e9}
+            for name, (calls, took_ns) in sorted(run.hooks.items(), key=lambda hook: -hook[1][1])
+        ],
+        "steps_per_execution": run.network.get("steps_per_execution", 1),
         "bad_images": [
             {"path": path.encode(errors="replace").decode(), "reason": reason}
             for path, reason in run.bad_images.items()
@@ -76,17 +86,13 @@ def _without_first_steps(lineage: pl.DataFrame) -> pl.DataFrame:
 
 
 def _spread(times: pl.Series) -> dict[str, float | None]:
+    times = times.drop_nulls()
     if times.is_empty():
         return {"median": None, "p95": None}
     return {
         "median": float(times.median()),  # type: ignore[arg-type]
         "p95": float(times.quantile(0.95, "linear")),  # type: ignore[arg-type]
     }
-
-
-def _images_per_s(steady: pl.DataFrame) -> float | None:
-    total_s = float(steady["step_ms"].sum()) / 1e3
-    return float(steady["images"].sum()) / total_s if total_s else None
 
 
 def _n(run: RunRecord) -> int | None:

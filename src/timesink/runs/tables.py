@@ -3,9 +3,10 @@
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from timesink.runs.record import ProcessRecord, RunRecord
+from timesink.runs.record import MISSING, ProcessRecord, RunRecord
 
 WARM_UP_ITERATIONS = 20
 PERCENTS = (25, 50, 75, 100)
@@ -23,6 +24,21 @@ STEP_COLUMNS = {
     "end_s": pl.Float64,
     "compute_ms": pl.Float64,
     "images": pl.Int64,
+    "executed": pl.Int64,
+}
+
+LEDGER_COLUMNS = {
+    "scope": pl.String,
+    "process": pl.Int64,
+    "iteration": pl.Int64,
+    "device": pl.String,
+    "account": pl.String,
+    "layer": pl.String,
+    "phase": pl.String,
+    "place": pl.String,
+    "op_ns": pl.Int64,
+    "charged_ns": pl.Int64,
+    "estimated": pl.Boolean,
 }
 
 CONFIGURATION = (
@@ -45,6 +61,7 @@ CONFIGURATION = (
     ("replicas", "training.replicas"),
     ("synchronized_batch_norm", "training.synchronized_batch_norm"),
     ("deterministic", "training.deterministic"),
+    ("profile", "profile.mode"),
     ("checkpoint_every", "training.checkpoint_every"),
     ("source", "pipeline.source"),
     ("stages", "pipeline.stages"),
@@ -70,27 +87,62 @@ def _steps_of(process: ProcessRecord) -> pl.DataFrame:
     floats = {name: np.array(column, np.float64) for name, column in steps.floats.items()}
     begin_ns, data_ns = integers["begin_ns"], integers["data_ns"]
     compute_ns = integers["compute_ns"]
-    # A step ends where the next one, or another account of the run, begins.
+    end_ns = _ends_ns(process)
+    return (
+        pl.DataFrame(
+            {
+                "process": np.full(len(steps), process.number),
+                "epoch": integers["epoch"],
+                "split": steps.split,
+                "iteration": integers["iteration"],
+                "data_ms": np.where(data_ns == MISSING, np.nan, data_ns / 1e6),
+                "step_ms": (end_ns - begin_ns) / 1e6,
+                **floats,
+                "end_s": end_ns / 1e9,
+                "compute_ms": compute_ns / 1e6,
+                "images": integers["images"],
+                "executed": np.array(steps.executed, np.int64),
+            },
+        )
+        .with_columns(
+            pl.col("data_ms", "top1", "topn").fill_nan(None),
+            pl.col("images").replace(MISSING, None),
+        )
+        .select(pl.col(name).cast(kind) for name, kind in STEP_COLUMNS.items())
+    )
+
+
+def _ends_ns(process: ProcessRecord) -> npt.NDArray[np.int64]:
+    """Give each step's end: where the next one, or another account of the run, begins."""
+    columns = process.steps.integers
+    begin_ns = np.array(columns["begin_ns"], np.int64)
     changes = [at for at, _ in process.transitions]
     boundaries = np.unique(np.concatenate([begin_ns, np.array(changes, np.int64)]))
     following = np.searchsorted(boundaries, begin_ns, side="right")
-    end_ns = begin_ns + data_ns + compute_ns
+    end_ns: npt.NDArray[np.int64] = (
+        begin_ns
+        + np.maximum(np.array(columns["data_ns"], np.int64), 0)
+        + np.array(columns["compute_ns"], np.int64)
+    )
     known = following < len(boundaries)
     end_ns[known] = boundaries[following[known]]
-    return pl.DataFrame(
-        {
-            "process": np.full(len(steps), process.number),
-            "epoch": integers["epoch"],
-            "split": steps.split,
-            "iteration": integers["iteration"],
-            "data_ms": data_ns / 1e6,
-            "step_ms": (end_ns - begin_ns) / 1e6,
-            **floats,
-            "end_s": end_ns / 1e9,
-            "compute_ms": compute_ns / 1e6,
-            "images": integers["images"],
-        },
-    ).select(pl.col(name).cast(kind) for name, kind in STEP_COLUMNS.items())
+    return end_ns
+
+
+def step_spans(process: ProcessRecord) -> list[tuple[int, int, int]]:
+    """Give each training step's iteration, beginning and end, on the process's clock."""
+    columns = process.steps.integers
+    return [
+        (iteration, begin_ns, end_ns)
+        for split, iteration, begin_ns, end_ns in zip(
+            process.steps.split,
+            columns["iteration"],
+            columns["begin_ns"],
+            _ends_ns(process).tolist(),
+            strict=True,
+        )
+        if split == "train"
+    ]
 
 
 def training_lineage(steps: pl.DataFrame) -> pl.DataFrame:
@@ -111,11 +163,12 @@ def summary_table(run: RunRecord, steps: pl.DataFrame) -> pl.DataFrame:
     configuration["training_images"] = run.dataset.get("train")
     configuration["planned_iterations"] = run.network.get("iterations")
     configuration["peak_memory_bytes"] = peak_memory_bytes(run)
+    before = lineage["executed"].cum_sum() - lineage["executed"]
     rows = []
     for skipped in (0, WARM_UP_ITERATIONS):
         for percent in PERCENTS:
-            last = int(np.ceil(lineage.height * percent / 100))
-            counted = lineage.slice(skipped, max(last - skipped, 0))
+            last = int(np.ceil(int(lineage["executed"].sum()) * percent / 100))
+            counted = lineage.filter((before >= skipped) & (before < last))
             times = _times(counted, steps, whole=percent == 100)
             rows.append({**configuration, "percent": percent, "skipped": skipped, **times})
     return pl.DataFrame(rows, infer_schema_length=None)
@@ -143,46 +196,47 @@ def _times(counted: pl.DataFrame, steps: pl.DataFrame, *, whole: bool) -> dict[s
     data_s = float(counted["data_ms"].sum()) / 1e3
     training_s = float(counted["compute_ms"].sum()) / 1e3
     return {
-        "iterations": counted.height,
+        "iterations": int(counted["executed"].sum()),
         "images": int(counted["images"].sum()),
         "data_s": data_s,
         "training_s": training_s,
         "validation_s": validation_s,
         "overall_s": overall_s,
         "missing_s": overall_s - data_s - training_s - validation_s,
-        "images_per_s": int(counted["images"].sum()) / (float(counted["step_ms"].sum()) / 1e3),
+        "images_per_s": images_per_s(counted),
         "loss": counted["loss"][-1],
         "top1": counted["top1"][-1],
     }
 
 
-def ledger_table(run: RunRecord) -> pl.DataFrame:
-    """Give the run's accounts, a row for each process and account."""
+def images_per_s(steps: pl.DataFrame) -> float | None:
+    """Give the throughput over the steps whose images are known; None where most are not."""
+    known = steps.filter(pl.col("images").is_not_null())
+    total_s = float(known["step_ms"].sum()) / 1e3
+    if not total_s or 2 * known.height < steps.height:
+        return None
+    return float(known["images"].sum()) / total_s
+
+
+def ledger_table(run: RunRecord, steps: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Give the run's accounts, a row for each process and account; then those of the steps."""
     rows = [
-        ("run", process.number, account, charged_ns)
+        {"scope": "run", "process": process.number, "account": account, "charged_ns": charged_ns}
         for process in run.processes.values()
         for account, charged_ns in process.accounts().items()
     ]
-    schema = {
-        "scope": pl.String,
-        "process": pl.Int64,
-        "account": pl.String,
-        "charged_ns": pl.Int64,
-    }
-    frame = pl.DataFrame(rows, schema=schema, orient="row")
-    return frame.select(
-        "scope",
-        "process",
-        pl.lit(None, pl.Int64).alias("iteration"),
-        pl.lit(None, pl.String).alias("device"),
-        "account",
-        pl.lit(None, pl.String).alias("layer"),
-        pl.lit(None, pl.String).alias("phase"),
-        pl.lit(None, pl.String).alias("place"),
-        pl.lit(None, pl.Int64).alias("op_ns"),
-        "charged_ns",
-        pl.lit(False).alias("estimated"),
-    )
+    frames = [pl.DataFrame(rows, schema_overrides=LEDGER_COLUMNS)]
+    if steps is not None:
+        frames.append(steps.with_columns(scope=pl.lit("step")))
+    return pl.concat(
+        [
+            frame.select(
+                pl.col(name).cast(kind) if name in frame.columns else pl.lit(None, kind).alias(name)
+                for name, kind in LEDGER_COLUMNS.items()
+            )
+            for frame in frames
+        ]
+    ).with_columns(pl.col("estimated").fill_null(value=False))
 
 
 def _value(experiment: dict[str, Any], key: str) -> Any:
