@@ -51,6 +51,20 @@ def test_the_users_own_line_is_the_place():
     assert place(LAUNCHER, SCRIPT) == "train.py:12 main"
 
 
+@pytest.mark.parametrize(
+    ("file", "shown"),
+    [
+        ("<stdin>", "<stdin>"),
+        ("<ipython-input-3-abc>", "<ipython-input-3-abc>"),
+        ("/tmp/ipykernel_71/2913.py", "notebook cell"),
+    ],
+)
+def test_code_that_was_typed_is_the_users(file, shown):
+    assert (
+        place((file, 3, "wait"), (f"{LIBRARY}/json/encoder.py", 9, "encode")) == f"{shown}:3 wait"
+    )
+
+
 def test_the_innermost_of_the_users_lines_counts():
     assert place(SCRIPT, (f"{HOME}/models/net.py", 7, "call")) == "models/net.py:7 call"
 

@@ -60,7 +60,7 @@ class Places:
 
     def _classify(self, path: str) -> tuple[str, bool, bool]:
         """Give the name to show, whether it is the user's code, and whether to name it at all."""
-        if path.startswith(TYPED) or (path == "<string>" and sys.argv[:1] == ["-c"]):
+        if path.startswith(TYPED):
             return path, True, True
         if "/ipykernel_" in path:
             return "notebook cell", True, True
