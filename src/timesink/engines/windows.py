@@ -30,8 +30,8 @@ def plan_windows(profile: ProfileSection, first: int, last: int) -> tuple[range,
 
 def _alternate(profile: ProfileSection, first: int, count: int) -> tuple[range, ...]:
     steps = profile.steps
-    # A window and the stretch after it need two steps, and so does the warm-up with the first.
-    windows = max(min(profile.windows, (count - 2) // 2), 1)
+    # After the first step, a window and the stretch behind it need two.
+    windows = max(min(profile.windows, (count - 1) // 2), 1)
     if profile.start is None:
         # In a short run the steps after the first are cut evenly: untraced, traced, …, untraced.
         even = 1 + (count - 1) // (2 * windows + 1)
