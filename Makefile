@@ -1,6 +1,7 @@
 # make demo    an image set, a training run and its tables, from nothing, in a few minutes
 # make test    every test          make check   lint, format and types
-# make bench   the figures of benchmarks/, each as a ratio within one run
+# make bench   the figures of benchmarks/, each as a ratio within one run; half an hour
+# make bench-truth   the ledger against planted delays, XProf, and layers run alone
 # make bench-truth   is the ledger true: planted delays, XProf's figures, layers run alone
 # make soak    kill -9 at random moments, and damaged traces, for a quarter of an hour
 
@@ -34,6 +35,9 @@ check: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/step_overhead.py
+	$(BIN)/python benchmarks/ledger_closure.py
+	$(BIN)/python benchmarks/own_cost.py
+	$(BIN)/python benchmarks/trace_speed.py
 
 bench-truth: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
