@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from timesink.ledger.opmap import LAYER, Entry, OpMap, Share
+from timesink.ledger.opmap import GRADIENT, LAYER, Entry, OpMap, Share
 from timesink.traces.events import Events, Kind
 
-GRADIENT = "gradient_tape"
 OPTIMIZERS = frozenset(
     {"sgd", "adam", "adamw", "adamax", "nadam", "rmsprop", "adagrad", "adadelta", "ftrl", "lion"}
     | {"lamb", "adafactor", "muon", "loss_scale_optimizer", "momentum"}

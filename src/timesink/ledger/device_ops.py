@@ -5,16 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from timesink.ledger.opmap import OpMap, Share
+from timesink.ledger.opmap import CALLS, OpMap, Share
 from timesink.traces.events import Events, Kind, Name
 
 Ints = npt.NDArray[np.int64]
-
-CALLS = frozenset(
-    {"PartitionedCall", "StatefulPartitionedCall", "If", "StatelessIf", "While", "StatelessWhile"}
-    | {"XlaLaunch", "XlaRun", "_XlaRun", "XlaCompileOnDemand", "RemoteCall"}
-)
-"""Ops that only run other ops, which have events of their own."""
 
 
 @dataclass(frozen=True)

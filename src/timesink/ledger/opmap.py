@@ -15,6 +15,15 @@ from timesink.errors import RunFileError
 SCHEMA_VERSION = 1
 MODULE = re.compile(r"^a_(.*?)(?:__XlaMustCompile.*|_*\.\d+.*)?$")
 """How XLA names the module that it makes of a function: `a_inference_step_12__.34`."""
+CALLS = frozenset(
+    {"PartitionedCall", "StatefulPartitionedCall", "If", "StatelessIf", "While", "StatelessWhile"}
+    | {"Case", "StatelessCase", "XlaLaunch", "XlaRun", "_XlaRun", "_XlaCompile", "RemoteCall"}
+    | {"XlaCompileOnDemand"}
+)
+"""Ops that only run other ops; these are counted, not the call."""
+COPIES = ("host_to_device", "device_to_host")
+GRADIENT = "gradient_tape"
+"""The scope in which TensorFlow makes gradients, in front of the scope of what they are for."""
 LAYER = "layer"
 """The account of everything that belongs to a layer; layer and phase say which."""
 

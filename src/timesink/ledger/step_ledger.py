@@ -13,7 +13,7 @@ import numpy.typing as npt
 import polars as pl
 
 from timesink.ledger.device_ops import DeviceOps, Key
-from timesink.ledger.opmap import OpMap, Share
+from timesink.ledger.opmap import COPIES, OpMap, Share
 from timesink.ledger.places import python_places
 from timesink.ledger.steps import StepSpans
 from timesink.ledger.sweep import UNATTRIBUTED, Charges, Level, apportion_many, sweep
@@ -21,7 +21,6 @@ from timesink.traces.events import Events, Kind
 
 Ints = npt.NDArray[np.int64]
 
-COPIES = ("host_to_device", "device_to_host")
 PENDING_LEVEL = 1
 MEASURED_LEVELS = 5
 """The levels that are events of their own: ops, pending ones, collectives, copies, input."""

@@ -15,12 +15,10 @@ Takes a flat graph and the layers' scopes, gives op → Entry. The rules, strong
 
 from collections.abc import Iterable, Mapping
 
-from timesink.engines.tensorflow.graphs import CALLS, PASSING, OpGraph
-from timesink.ledger.opmap import LAYER, Share
+from timesink.engines.tensorflow.graphs import PASSING, OpGraph
+from timesink.ledger.opmap import CALLS, COPIES, GRADIENT, LAYER, Share
 
-GRADIENT = "gradient_tape"
 SUMS = frozenset({"AddN", "Add", "AddV2", "_MklAddN"})
-COPIES = ("host_to_device", "device_to_host")
 HANDLES = frozenset({"_Arg", "Placeholder", "VarHandleOp"})
 STORES = frozenset({"_Arg", "Placeholder", "VarHandleOp", "Const", "_Retval", "NoOp"})
 

@@ -4,14 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from timesink.ledger.opmap import CALLS
+
 PASSING = frozenset({"Identity", "IdentityN", "Switch", "Merge", "Enter", "Exit", "NextIteration"})
 """Ops that hand a value on unchanged."""
-
-CALLS = frozenset(
-    {"PartitionedCall", "StatefulPartitionedCall", "If", "StatelessIf", "While", "StatelessWhile"}
-    | {"Case", "StatelessCase", "XlaLaunch", "_XlaRun", "_XlaCompile", "RemoteCall"}
-)
-"""Ops that run other ops; these are counted, not the call."""
 
 
 @dataclass

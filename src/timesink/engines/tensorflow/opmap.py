@@ -7,12 +7,12 @@ from typing import Any
 from tensorflow.python.eager import context
 
 from timesink.engines.recorder import Recorder
-from timesink.engines.tensorflow.attribution import GRADIENT, Attribution
+from timesink.engines.tensorflow.attribution import Attribution
 from timesink.engines.tensorflow.fusion import fused_entries, likely_fusions
 from timesink.engines.tensorflow.graphs import OpGraph, flatten, join_partitions
 from timesink.engines.tensorflow.scopes import ScopeRecorder, TracedFunction
 from timesink.files import write_atomically
-from timesink.ledger.opmap import LAYER, Entry, OpMap, Share, read_opmap
+from timesink.ledger.opmap import GRADIENT, LAYER, Entry, OpMap, Share, read_opmap
 
 
 class OptimizedGraphs:
