@@ -24,6 +24,7 @@ class Frame:
     f_code: CodeType
     f_lineno: int
     f_back: "Frame | None"
+    f_lasti: int = 0
 
 
 def code(path, function):
@@ -122,6 +123,20 @@ def test_a_thread_that_is_gone_is_no_place():
     emitted = []
     Sampler(5, emitted.append, frames=dict).look()
     assert emitted == []
+
+
+def test_a_thread_in_one_long_call_is_looked_at_less_often_until_it_moves():
+    calling, moved = stack(SCRIPT), stack(SCRIPT)
+    now = {threading.get_ident(): calling}
+    sampler = Sampler(5, lambda _: None, frames=lambda: now, places=Places(HOME))
+    pauses_ms = []
+    for _ in range(5):
+        sampler.look()
+        pauses_ms.append(round(1e3 * sampler.pause_s))
+    now[threading.get_ident()] = moved
+    sampler.look()
+    assert pauses_ms == [5, 10, 20, 40, 40]
+    assert round(1e3 * sampler.pause_s) == 5
 
 
 def test_it_looks_by_itself_until_it_is_stopped():
