@@ -1,5 +1,6 @@
 """A step's ledger as tables for the terminal, 80 columns wide: layers, other accounts, closure."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -85,7 +86,8 @@ def print_ledger(facts: Mapping[str, Any], view: View) -> None:
     if facts["look_first"]:
         out.print("\n[bold]Look first:[/]")
         for sentence in facts["look_first"]:
-            out.print(f"  • {escape(sentence)}")
+            lines = textwrap.wrap(sentence, out.width - 4)
+            out.print(escape("  • " + "\n    ".join(lines)))
 
 
 def devices_of(rows: Sequence[Row]) -> list[str]:

@@ -210,6 +210,7 @@ class ObservedLoop:
     def _end_tracing(self) -> None:
         """Make the map while the model is at hand: the first step has traced and compiled it."""
         self._first = False
+        self.recorder.account("profile")
         self._watch.finish()
         if named := py_functions(function.graph for function in self._watch.scopes.functions):
             self.recorder.write("py_functions", places=named)

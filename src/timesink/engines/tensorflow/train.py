@@ -132,6 +132,8 @@ class Trainer:
                 return False
             self.between_steps()
             if first:
+                if self.capture.planned:
+                    self.recorder.account("profile")
                 watch.stop()
                 self.recorder.account("steps")
                 first = False
