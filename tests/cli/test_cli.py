@@ -9,6 +9,7 @@ import click
 import pytest
 from rich.console import Console
 
+from tests.cli.profiled_run import make_run
 from timesink.cli import cli
 from timesink.cli._progress import PlainLines, progress
 from timesink.runs.journal import Journal
@@ -71,13 +72,13 @@ def test_a_wrong_stage_is_found_by_check(timesink, tmp_path):
     assert "resize takes float" in done.stderr
 
 
-@pytest.mark.parametrize("verb", ["show", "collect"])
+@pytest.mark.parametrize("verb", ["show", "collect", "compare"])
 def test_commands_that_read_import_no_framework(verb, tmp_path):
-    journal = Journal(tmp_path / "log.txt", 1, 0)
-    journal.write("run", experiment={"name": "x", "training": {"network": "n"}}, machine={})
+    make_run(tmp_path / "run", seed=1)
+    runs = [str(tmp_path / "run")] * (2 if verb == "compare" else 1)
     script = f"""
 import sys
-sys.argv = ["timesink", "{verb}", "{tmp_path}"]
+sys.argv = ["timesink", "{verb}", *{runs}]
 from timesink.cli import main
 try:
     main()

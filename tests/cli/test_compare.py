@@ -3,8 +3,6 @@
 import json
 import os
 import re
-import subprocess
-import sys
 
 import polars as pl
 import pytest
@@ -238,19 +236,3 @@ def test_a_directory_that_is_no_run_and_a_run_without_steps_are_one_line(timesin
         done = timesink("compare", *arguments)
         assert done.returncode == 4
         assert len(done.stderr.splitlines()) == 1
-
-
-def test_no_framework_is_imported(tmp_path):
-    make_run(tmp_path / "a", seed=1)
-    script = f"""
-import sys
-sys.argv = ["timesink", "compare", "{tmp_path}/a", "{tmp_path}/a"]
-from timesink.cli import main
-try:
-    main()
-except SystemExit as end:
-    assert not end.code, end.code
-assert not {{"tensorflow", "keras", "torch"}} & set(sys.modules)
-"""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr

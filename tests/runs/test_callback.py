@@ -13,6 +13,7 @@ from tests.runs.training import (
     BATCH,
     BATCHES,
     LOSS,
+    At,
     X,
     Y,
     assert_closed,
@@ -36,18 +37,6 @@ def _the_process_is_left_as_found():
     assert after == before
     with pytest.raises(tf.errors.UnavailableError):
         tf.profiler.experimental.stop()
-
-
-class At(keras.callbacks.Callback):
-    """Does something at the end of one batch."""
-
-    def __init__(self, batch, action):
-        super().__init__()
-        self.batch, self.action = batch, action
-
-    def on_train_batch_end(self, batch, logs=None):
-        if batch == self.batch:
-            self.action()
 
 
 def interrupt():

@@ -13,15 +13,7 @@ from tests.runs.training import assert_closed, steps_of, summary_of
 SCRIPT = """
 import os, resource, signal, sys
 import keras, tensorflow as tf, timesink
-from tests.runs.training import BATCH, X, Y, fit, tiny
-
-class At(keras.callbacks.Callback):
-    def __init__(self, batch, action):
-        super().__init__()
-        self.batch, self.action = batch, action
-    def on_train_batch_end(self, batch, logs=None):
-        if batch == self.batch:
-            self.action()
+from tests.runs.training import BATCH, X, Y, At, fit, tiny
 
 def fail():
     raise ValueError("no good")

@@ -1,6 +1,7 @@
 """A tiny network and its data, for tests that train with TensorFlow in this very process."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,18 @@ def tiny(**compiled: Any) -> keras.Model:
     )
     model.compile("sgd", LOSS(from_logits=True), **compiled)
     return model
+
+
+class At(keras.callbacks.Callback):
+    """Does something at the end of one batch."""
+
+    def __init__(self, batch: int, action: Callable[[], object]) -> None:
+        super().__init__()
+        self.batch, self.action = batch, action
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        if batch == self.batch:
+            self.action()
 
 
 def fit(model: keras.Model, *callbacks: Any, **asked: Any) -> Any:
