@@ -58,6 +58,12 @@ def test_the_journals_steps_come_onto_the_traces_clock_by_the_tightest_marker():
     assert found.source == "journal"
 
 
+def test_where_two_runs_were_written_into_one_journal_no_instant_is_in_two_steps():
+    line = Timeline().step(5, 1000, 1900, host_ns=0)
+    found = spans_from_journal(line.events(), [(5, 0, 1000), (5, 400, 1200)])
+    assert spans(found) == [(5, 1000, 1400), (5, 1400, 2200)]
+
+
 def test_steps_of_the_journal_that_the_trace_does_not_hold_are_left_out():
     line = Timeline().step(5, 1000, 1900, host_ns=0)
     found = spans_from_journal(line.events(), [(4, -1000, 0), (5, 0, 1000), (6, 1000, 2000)])

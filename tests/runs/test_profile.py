@@ -47,6 +47,9 @@ def test_a_run_with_two_windows_leaves_two_traces(run, workplace):
     accounts = process["accounts_ns"]
     assert accounts["profile"] >= sum(w["start_ns"] + w["stop_ns"] for w in windows_of(out))
     assert accounts["steps"] > 0
+    # So is making the map of ops, right after the first step.
+    changes = [account for _, account in RunDirectory(out).record().processes[1].transitions]
+    assert changes[:3] == ["tracing", "profile", "steps"]
     assert sum(accounts.values()) == round(process["wall_s"] * 1e9)
     # A marker begins where the journal says the step began.
     steps = RunDirectory(out).record().processes[1].steps.integers
