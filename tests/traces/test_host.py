@@ -47,8 +47,8 @@ def test_times_below_a_nanosecond_are_cut_off_not_added_up(tmp_path: Path) -> No
     [
         "ThreadpoolListener::Record",
         "ExecutorState::Process",
-        "Iterator::Root",
-        "Iterator::Root::Prefetch::MapAndBatch",
+        "ExecutorDoneCallback",
+        "FunctionRun",
         "end: convolution.4",
         "EagerLocalExecute: MatMul",
         "KernelAndDeviceFunc::Run",
@@ -61,6 +61,78 @@ def test_bookkeeping_is_no_event(tmp_path: Path, name: str) -> None:
     trace = Trace()
     trace.host().line("python").event(name, 0, 5, id=3).event("x:Add", 0, 1)
     assert len(trace.read(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Iterator::Root::Prefetch::MapAndBatch",
+        "ReduceIterator::Root",
+        "MakeIterator::RangeDataset",
+        "InstantiatedCapturedFunction::Run",
+        "InstantiatedCapturedFunction::RunAsync",
+        "ExecutorState::Process",
+        "ExecutorDoneCallback",
+        "FunctionRun",
+        "MapAndBatchProduce",
+        "PrefetchConsume",
+        "SomethingNew",
+    ],
+)
+def test_on_a_thread_of_the_pipeline_its_bookkeeping_is_kept(tmp_path: Path, name: str) -> None:
+    trace = Trace()
+    trace.host().line("tf_data_iterator_resource/7").event(name, 2, 5)
+    events = trace.read(tmp_path)
+    assert rows(events, Kind.PIPELINE) == [(Name(name), 2, 5)]
+    assert len(events) == 1
+
+
+@pytest.mark.parametrize("name", ["ThreadpoolListener::Record", "KernelAndDeviceFunc::Run", "$a"])
+def test_on_a_thread_of_the_pipeline_too_a_thread_pool_s_talk_is_none(
+    tmp_path: Path, name: str
+) -> None:
+    trace = Trace()
+    trace.host().line("tf_data_iterator_resource/7").event(name, 2, 5).event("x:Add", 0, 1)
+    assert len(trace.read(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["Iterator::Root", "ReduceIterator::Root::Map", "InstantiatedCapturedFunction::Run"]
+)
+def test_iterators_are_kept_on_any_thread(tmp_path: Path, name: str) -> None:
+    trace = Trace()
+    trace.host().line("python").event(name, 2, 5)
+    assert rows(trace.read(tmp_path), Kind.PIPELINE) == [(Name(name), 2, 5)]
+
+
+def test_call_executor_and_end_say_which_run_of_a_function_they_are(tmp_path: Path) -> None:
+    trace = Trace()
+    thread = trace.host().line("tf_data_private_threadpool/7")
+    thread.event("InstantiatedCapturedFunction::RunAsync", 0, 1, id=-77)
+    thread.event("ExecutorState::Process", 1, 4, id=-77, iter_num=0, _ct=2)
+    thread.event("ExecutorDoneCallback", 4, 5, id=-77, _ct=2)
+    thread.event("ExecutorState::Process", 6, 7, id=-78, iter_num=0, _ct=2)
+    thread.event("ExecutorState::Process", 8, 9)
+    one, two, three, other, none = trace.read(tmp_path).number.tolist()
+    assert one == two == three > 0
+    assert other > 0 and other != one
+    assert none == 0
+
+
+def test_on_a_thread_of_the_pipeline_an_event_is_what_its_stats_say_first(tmp_path: Path) -> None:
+    trace = Trace()
+    thread = trace.host().line("tf_data_private_threadpool/7")
+    thread.event("fusion", 0, 5, hlo_op="fusion", hlo_module="m")
+    thread.event("fusion", 6, 9, other=1)
+    events = trace.read(tmp_path)
+    assert rows(events, Kind.HLO) == [(Name("fusion", "m"), 0, 5)]
+    assert rows(events, Kind.PIPELINE) == [(Name("fusion"), 6, 9)]
+
+
+def test_a_step_may_be_named_like_the_pipeline_s_bookkeeping(tmp_path: Path) -> None:
+    trace = Trace()
+    trace.host().line("python").event("BatchConsume", 0, 9, step_num=4)
+    assert rows(trace.read(tmp_path), Kind.STEP) == [(Name("BatchConsume"), 0, 9)]
 
 
 def test_the_type_of_an_op_stands_behind_the_last_colon(tmp_path: Path) -> None:

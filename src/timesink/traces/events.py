@@ -40,6 +40,11 @@ class Kind(IntEnum):
     """An allocator's state changed; `number` is the bytes then in use, the name its name."""
     BLOCKED = 11
     """The host waited for something that is none of these."""
+    PIPELINE = 12
+    """The input pipeline's bookkeeping: an iterator asked for an element, a function of the user's
+    called, the executor of its ops, or any other event of the pipeline's own threads.
+
+    `number` says which run of a function a call, its executor and its end belong to."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 from timesink.traces.events import Kind, Line, Name
 from timesink.traces.hlo import instruction_name
 from timesink.traces.messages import XLine, text
-from timesink.traces.naming import is_idle_talk, kind_of
+from timesink.traces.naming import is_idle_talk, is_iterator, is_of_a_run, is_pipeline, kind_of
 from timesink.traces.stats import Stats, as_int
 from timesink.traces.table import PlainRows, Table
 from timesink.traces.thunks import Thunks
@@ -29,6 +29,8 @@ _ASKED = (
 # A name of Timesink's may be a step's marker, and a function's may be within a call from Python.
 _UNSURE = (Kind.SPAN, Kind.FUNCTION)
 
+_63_BITS = (1 << 63) - 1
+
 _Rule = tuple[Kind, int] | Callable[[Any, int, int], None]
 
 
@@ -41,7 +43,8 @@ class _Host:
     """A plane while it is read: one rule an event name, made once.
 
     Where the name says everything, a rule is the kind and the name's index; else it is a
-    function that is given the event.
+    function that is given the event. The input pipeline's own threads have more rules: there
+    no event is thrown away but the thread pool's.
     """
 
     def __init__(self, plane: Any, table: Table, shared_modules: frozenset[str]) -> None:
@@ -51,21 +54,30 @@ class _Host:
         self.asked = Stats(plane, _ASKED)
         self.memory = Stats(plane, ("allocator_name", "bytes_allocated"))
         self.consumed = Stats(plane, ("_c",))
+        self.run = Stats(plane, ("id",))
         self.thunks = Thunks(table)
         self.allocators: dict[Any, int] = {}
         self.line = 0
+        self.on_pipeline = False
         self.calls: list[tuple[int, int, str, bool]] = []
         self.rules: dict[int, _Rule] = {}
+        self.pipeline_rules: dict[int, _Rule] = {}
         for entry in plane.event_metadata:
-            rule = self._rule(text(entry.value.name), entry.value.stats)
+            name = text(entry.value.name)
+            rule = self._rule(name, entry.value.stats)
             if rule:
                 self.rules[entry.key] = rule
+            if is_pipeline(name) or (rule is None and not is_idle_talk(name)):
+                rule = self._pipeline_rule(name)
+            if rule:
+                self.pipeline_rules[entry.key] = rule
 
     def read(self) -> None:
         for serialized in self.plane.lines:
             line = XLine.FromString(serialized)
             name = text(line.name)
-            self.line = self.table.add_line(Line(name, input=name.startswith(_INPUT_LINES)))
+            self.on_pipeline = name.startswith(_INPUT_LINES)
+            self.line = self.table.add_line(Line(name, input=self.on_pipeline))
             self._read_line(line)
             self._settle_calls()
         self.thunks.settle()
@@ -73,7 +85,8 @@ class _Host:
     def _read_line(self, line: Any) -> None:
         rows = PlainRows()
         kinds, begins, ends, names = rows.kind, rows.begin_ns, rows.end_ns, rows.name
-        start_ns, find = line.timestamp_ns, self.rules.get
+        rules = self.pipeline_rules if self.on_pipeline else self.rules
+        start_ns, find = line.timestamp_ns, rules.get
         for event in line.events:
             rule = find(event.metadata_id)
             if rule is None:
@@ -98,12 +111,18 @@ class _Host:
             return partial(self._read_end, name.removeprefix(_END))
         if is_idle_talk(name):
             return None
+        if is_iterator(name):
+            return self._pipeline_rule(name)
         told = kind_of(name)
         if told and told[0] not in _UNSURE:
             return told[0], self.table.index_of(told[1])
         if told or self.asked:
             return partial(self._ask, name, told, self.asked.read(shared_stats))
         return None
+
+    def _pipeline_rule(self, name: str) -> _Rule:
+        index = self.table.index_of(Name(name))
+        return partial(self._read_run, index) if is_of_a_run(name) else (Kind.PIPELINE, index)
 
     def _ask(
         self,
@@ -136,6 +155,9 @@ class _Host:
             self.calls.append((begin_ns, end_ns, told[1].text, False))
         elif told:
             self.table.add(told[0], begin_ns, end_ns, self.line, self.table.index_of(told[1]))
+        elif self.on_pipeline:
+            index = self.table.index_of(Name(name))
+            self.table.add(Kind.PIPELINE, begin_ns, end_ns, self.line, index)
 
     def _settle_calls(self) -> None:
         """Add the line's functions: what runs within a call from Python is that call."""
@@ -148,6 +170,11 @@ class _Host:
                 self.table.add(Kind.FUNCTION, begin_ns, end_ns, self.line, index)
                 covered_ns = max(covered_ns, end_ns)
         self.calls.clear()
+
+    def _read_run(self, index: int, event: Any, begin_ns: int, end_ns: int) -> None:
+        run = as_int(self.run.read_alike(event.stats).get("id")) or 0
+        # A run's number is a random one, of 64 bits and perhaps negative.
+        self.table.add(Kind.PIPELINE, begin_ns, end_ns, self.line, index, run & _63_BITS)
 
     def _read_end(self, instruction: str, event: Any, begin_ns: int, end_ns: int) -> None:
         stats = self.consumed.read(event.stats)

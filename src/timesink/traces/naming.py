@@ -8,16 +8,18 @@ MARK = "timesink:"
 """Begins the name of every event that Timesink itself puts into a trace."""
 _SAMPLE = MARK + "sample "
 
-# The millions: bookkeeping of thread pools and executors, the iterators of the input pipeline's
-# own threads, and Python frames (`$train.py:10 main`). None carries a stat that we read.
-_IDLE_TALK = (
-    "ThreadpoolListener::",
-    "ExecutorState::",
-    "Iterator::",
-    "InstantiatedCapturedFunction::",
-    "KernelAndDeviceFunc::",
-    "$",
+# The millions: bookkeeping of thread pools and executors, and Python frames (`$train.py:10 main`).
+# None carries a stat that we read.
+_IDLE_TALK = ("ThreadpoolListener::", "ExecutorState::", "KernelAndDeviceFunc::", "$")
+
+# An iterator is named by its way from the outermost: `Iterator::Root::Prefetch::BatchV2`; one that
+# an op makes has its own prefix: `ReduceIterator::Root`.
+_ITERATOR = re.compile(r"\w*Iterator::|InstantiatedCapturedFunction::")
+_PIPELINE_THREAD = re.compile(
+    _ITERATOR.pattern
+    + r"|ExecutorState::|ExecutorDoneCallback$|FunctionRun$|\w+(?:Produce|Consume)$"
 )
+_RUN = ("InstantiatedCapturedFunction::", "ExecutorState::Process", "ExecutorDoneCallback")
 
 # TensorFlow's own pattern of an op's name is `path:Type` (tsl/profiler/utils/tf_op_utils.cc);
 # a type of another namespace reads `Namespace>Type`.
@@ -48,6 +50,21 @@ def op_name(event_name: str) -> Name | None:
 def is_idle_talk(event_name: str) -> bool:
     """Whether no stat of such an event could make it evidence of anything."""
     return event_name.startswith(_IDLE_TALK)
+
+
+def is_iterator(event_name: str) -> bool:
+    """Whether it is an iterator's, or its call of a function: wherever a pipeline runs."""
+    return _ITERATOR.match(event_name) is not None
+
+
+def is_pipeline(event_name: str) -> bool:
+    """Whether, on a thread of the input pipeline, it is the pipeline's bookkeeping."""
+    return _PIPELINE_THREAD.match(event_name) is not None
+
+
+def is_of_a_run(event_name: str) -> bool:
+    """Whether its stat `id` says which run of a function it belongs to."""
+    return event_name.startswith(_RUN)
 
 
 def kind_of(event_name: str) -> tuple[Kind, Name] | None:
