@@ -21,7 +21,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from timesink.datasets.folder import ImageDataset, ImageSet
+from timesink.datasets.images import ImageDataset, ImageSet
 from timesink.engines.job import Job
 from timesink.engines.tensorflow.networks import build_network
 from timesink.engines.tensorflow.train import Trainer

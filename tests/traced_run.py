@@ -2,10 +2,11 @@
 
 A step takes 10 ms: 1 waiting for input, then in a call of `train_step` conv forward 3, dense
 forward 1, dense backward 1, conv backward 3, the optimizer's op a quarter; the rest is the
-function's, and half a millisecond Python's.
+function's, and half a millisecond Python's. With `pipeline`, two threads of the input pipeline
+decode for 8 ms a step each, resize for 1, and half a millisecond is nobody's.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.traces.planes import Trace
@@ -32,12 +33,14 @@ def write_trace(
     layers: tuple[str, str] = ("conv", "dense"),
     retraced: bool = False,
     more: Sequence[str] = (),
+    pipeline: bool = False,
 ) -> Path:
     """Write one host's file; `more` are layers that run beside the others for an instant."""
     trace = Trace(host)
     plane = trace.host()
     python = plane.line("python", CLOCK_NS)
     threads = [plane.line(f"tf_Compute/{number}", CLOCK_NS) for number in range(replicas)]
+    makers = [plane.line(f"tf_data_map/{number}", CLOCK_NS) for number in range(2 * pipeline)]
     first, second = layers
     for number in steps:
         begin = CLOCK_NS + number * STEP_NS
@@ -62,6 +65,10 @@ def write_trace(
             for place, name in enumerate(more):
                 at = begin + 9 * MS + 300_000 + place * 1000
                 thread.event(f"{before}gradient_tape/net/{name}/Mul/Mul:Mul", at, at + 1000)
+        for maker in makers:
+            maker.event("decode/DecodeJpeg:DecodeJpeg", begin, begin + 8 * MS)
+            maker.event("resize/ResizeBilinear:ResizeBilinear", begin + 8 * MS, begin + 9 * MS)
+            maker.event("strange:Strange", begin + 9 * MS, begin + 9 * MS + MS // 2)
         stats = {"allocator_name": "cpu", "bytes_allocated": 50 * 2**20 + number}
         python.event("MemoryAllocation", begin + 2 * MS, begin + 2 * MS, **stats)
     folder.mkdir(parents=True, exist_ok=True)
@@ -89,14 +96,27 @@ def opmap(first: str = "conv1", second: str = "fc1/dense") -> OpMap:
 
 
 def write_run(
-    path: Path, *, steps: int = 9, traced: Sequence[int] = (4, 5, 6), groups=None, **options
+    path: Path,
+    *,
+    steps: int = 9,
+    traced: Sequence[int] = (4, 5, 6),
+    groups=None,
+    probes: Mapping[str, Mapping[str, float | str]] | None = None,
+    **options,
 ) -> RunDirectory:
-    """Write a finished run; nothing is traced where `traced` is empty."""
+    """Write a finished run; nothing is traced where `traced` is empty.
+
+    With `probes`, what was measured alone, it asks for a verdict.
+    """
     path.mkdir(parents=True, exist_ok=True)
     now = [0]
     journal = Journal(path / "log.txt", 1, 0, lambda: now[0])
     profile = {"mode": "window" if traced else "off", "groups": groups or {}}
     experiment = {"name": "x", "training": {"network": "tiny", "batch_size": 8}, "profile": profile}
+    if probes is not None:
+        profile["verdict"] = True
+        asked = {"source": "raw", "stages": "seed000", "stored": "uint8", "mode": "pipelined"}
+        experiment["pipeline"] = {**asked, "workers": "auto", "prefetch": "auto"}
     journal.write("run", experiment=experiment, machine={})
     journal.write("process_started", utc="2026-11-16T09:00:00+00:00")
     journal.write("network", network="tiny", parameters=10, iterations=steps, resumed_at=0)
@@ -115,6 +135,9 @@ def write_run(
     journal.account("teardown")
     journal.write("completed")
     journal.write("process_ended", exit=0, wall_ns=now[0] + MS, peak_memory_bytes=2**20)
+    for kind, figures in (probes or {}).items():
+        begin_ns, now[0] = now[0] + MS, now[0] + 4 * MS
+        journal.write("probe", kind=kind, begin_ns=begin_ns, wall_ns=3 * MS, **figures)
     journal.close()
     patterns = "\n".join(f"{name} = {words}" for name, words in (groups or {}).items())
     (path / "experiment.toml").write_text(f"[profile.groups]\n{patterns}\n")

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from timesink.runs.attached import Callback, capture
+    from timesink.runs.own_pipeline import pipeline
 
-__all__ = ["Callback", "__version__", "capture"]
+__all__ = ["Callback", "__version__", "capture", "pipeline"]
 __version__ = "0.1.0"
 
 
@@ -15,4 +16,8 @@ def __getattr__(name: str) -> Any:
         from timesink.runs import attached
 
         return getattr(attached, name)
+    if name == "pipeline":
+        from timesink.runs.own_pipeline import pipeline
+
+        return pipeline
     raise AttributeError(f"module 'timesink' has no attribute {name!r}")

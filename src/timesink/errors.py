@@ -106,3 +106,15 @@ class InterruptedRunError(TimesinkError):
     def __init__(self, message: str, *, exit_code: int = 130) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+
+
+def error_named(kind: str, message: str) -> TimesinkError:
+    """Make the error again that the process raised."""
+    kinds = [TimesinkError]
+    for each in kinds:
+        kinds.extend(each.__subclasses__())
+        if each.__name__ == kind:
+            error = each.__new__(each)
+            Exception.__init__(error, message)
+            return error
+    return RunError(message)

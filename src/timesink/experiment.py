@@ -68,15 +68,27 @@ class DatasetSection(_Section):
 class PipelineSection(_Section):
     """From files to batches."""
 
-    source: Literal["raw"] = Field("raw", description="what is read: image files")
+    source: Literal["raw", "tfrecord", "materialized", "synthetic"] = Field(
+        "raw",
+        description="what is read: image files, TFRecords, what `dataset convert` stored, "
+        "or nothing at all",
+    )
     stages: str | list[str] = Field(
         "seed000",
         min_length=1,
-        description="a preset (seed000, plain) or a list of stages such as "
+        description="a preset (seed000, plain, basic) or a list of stages such as "
         '["decode", "convert", "resize", "random_flip"]',
     )
     image_size: int = Field(
-        224, ge=8, le=4096, description="side of the square the network is fed, in pixels"
+        200, ge=8, le=4096, description="side of the square the network is fed, in pixels"
+    )
+    stored: Literal["uint8", "float32"] = Field(
+        "uint8", description="of source materialized: how the images were stored"
+    )
+    mode: Literal["pipelined", "by_batch", "whole_dataset"] = Field(
+        "pipelined",
+        description="batches are made while the step computes, each only when asked for, "
+        "or all of an epoch before its first step",
     )
     workers: Annotated[int, Field(ge=1, le=16)] | Literal["auto"] = Field(
         "auto", description="parallel calls of the pipeline: 1 to 16, or auto"
@@ -84,7 +96,18 @@ class PipelineSection(_Section):
     prefetch: Annotated[int, Field(ge=0, le=1024)] | Literal["auto"] = Field(
         "auto", description="batches made ahead, or auto"
     )
-    shuffle: bool = Field(True, description="a new order of the images each epoch")
+    shuffle: bool | Annotated[int, Field(ge=2)] = Field(
+        True,
+        description="a new order of the images each epoch; a number: within a buffer of so many",
+    )
+    deterministic: bool = Field(
+        True, description="the same order whatever the number of workers; false may be quicker"
+    )
+    cache: Literal["any", "warm", "cold"] = Field(
+        "any",
+        description="the files in the page cache: as they are, read before a measurement, "
+        "or dropped before it",
+    )
 
 
 class TrainingSection(_Section):
@@ -161,7 +184,7 @@ class TrainingSection(_Section):
 
 
 class ProfileSection(_Section):
-    """What is traced."""
+    """What is measured besides the steps."""
 
     mode: Literal["off", "window", "every"] = Field(
         "window", description="off, some windows of steps, or every step after the first"
@@ -176,6 +199,11 @@ class ProfileSection(_Section):
     )
     sample_ms: float = Field(
         5.0, ge=0, description="how often a window looks where Python is; 0 is never"
+    )
+    verdict: bool = Field(
+        True,
+        description="after training, measure input alone and compute alone in processes of "
+        "their own, and say what holds the run back",
     )
 
 
@@ -193,6 +221,14 @@ class Experiment(_Section):
     pipeline: PipelineSection = PipelineSection()  # type: ignore[call-arg]
     training: TrainingSection = TrainingSection()  # type: ignore[call-arg]
     profile: ProfileSection = ProfileSection()  # type: ignore[call-arg]
+
+    @model_validator(mode="after")
+    def _a_deterministic_run_needs_a_deterministic_order(self) -> Self:
+        if self.training.deterministic and not self.pipeline.deterministic:
+            raise ValueError(
+                "pipeline.deterministic: found false, allowed: true with training.deterministic"
+            )
+        return self
 
 
 def load(path: Path | None, settings: Sequence[str] = ()) -> Experiment:

@@ -46,6 +46,11 @@ def describe(directory: Path) -> dict[str, Any]:
     }
 
 
+def available_memory_bytes() -> int:
+    """Tell how much memory can be had without swapping, here and in this container."""
+    return int(min(psutil.virtual_memory().available, _memory_limit() or sys.maxsize))
+
+
 def oom_kills() -> int:
     """Count the processes the kernel has killed for want of memory, here and in this container."""
     total = 0

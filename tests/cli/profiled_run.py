@@ -33,6 +33,7 @@ def make_run(
     rng = np.random.default_rng(seed)
     experiment = Experiment().model_dump(mode="json")
     experiment["seed"] = seed
+    experiment["profile"]["verdict"] = False
     experiment["training"].update(training or {})
     ledger, iteration = [], 0
     for process in range(1, processes + 1):

@@ -69,7 +69,7 @@ def test_a_wrong_stage_is_found_by_check(timesink, tmp_path):
     (tmp_path / "mine.toml").write_text('[pipeline]\nstages = ["decode", "resize"]\n')
     done = timesink("experiment", "check", "mine.toml")
     assert done.returncode == 2
-    assert "resize takes float" in done.stderr
+    assert "convert is missing" in done.stderr
 
 
 @pytest.mark.parametrize("verb", ["show", "collect", "compare"])

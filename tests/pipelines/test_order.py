@@ -11,7 +11,7 @@ streams = st.builds(
     seed=st.integers(0, 2**31 - 1),
     images=st.integers(8, 300),
     batch_size=st.integers(1, 8),
-    shuffle=st.booleans(),
+    shuffle=st.one_of(st.booleans(), st.integers(2, 400)),
 )
 
 
@@ -50,3 +50,44 @@ def test_every_image_is_as_likely_at_every_place():
 
 def test_without_shuffling_the_order_is_the_folders():
     assert Stream(0, 7, 2, shuffle=False).order(5).tolist() == [0, 1, 2, 3, 4, 5]
+
+
+@given(st.integers(0, 100), st.integers(2, 50), st.integers(0, 20))
+def test_a_buffer_gives_no_image_more_than_its_size_before_its_turn(seed, size, epoch):
+    order = Stream(seed, 60, 6, shuffle=size).order(epoch)
+    assert all(image - place < size for place, image in enumerate(order.tolist()))
+
+
+chunked = st.lists(st.integers(1, 7), min_size=1, max_size=12)
+
+
+def in_chunks(sizes):
+    ends = np.cumsum(sizes).tolist()
+    return tuple(tuple(range(end - size, end)) for size, end in zip(sizes, ends, strict=True))
+
+
+@given(chunked, st.integers(0, 50), st.one_of(st.booleans(), st.integers(2, 30)))
+def test_chunks_are_read_once_each_and_hold_every_image(sizes, epoch, shuffle):
+    stream = Stream(7, sum(sizes), 1, shuffle, in_chunks(sizes))
+    schedule = stream.schedule(epoch)
+    assert sorted(number for number, _ in schedule) == list(range(len(sizes)))
+    assert sorted(stream.order(epoch).tolist()) == list(range(sum(sizes)))
+
+
+@given(chunked, st.integers(0, 50), st.integers(2, 30))
+def test_only_so_many_chunks_are_open_at_once(sizes, epoch, shuffle):
+    stream = Stream(7, sum(sizes), 1, shuffle, in_chunks(sizes))
+    left = {number: set(images.tolist()) for number, images in stream.schedule(epoch)}
+    chunk_of = {image: number for number, images in left.items() for image in images}
+    opened, most = set(), 0
+    for image in stream.order(epoch).tolist():
+        opened.add(chunk_of[image])
+        left[chunk_of[image]].discard(image)
+        most = max(most, len(opened))
+        opened -= {number for number in opened if not left[number]}
+    assert most <= stream.cycle
+
+
+def test_unshuffled_chunks_come_as_they_are_stored():
+    stream = Stream(0, 6, 1, False, ((0, 3), (1, 4), (2, 5)))
+    assert stream.order(9).tolist() == [0, 3, 1, 4, 2, 5]

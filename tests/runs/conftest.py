@@ -48,9 +48,14 @@ def make_images(root: Path) -> None:
 @pytest.fixture
 def workplace(tmp_path: Path) -> Path:
     """A directory as a user has it: images, a network of their own, an experiment."""
-    make_images(tmp_path / "images")
-    (tmp_path / "tiny.py").write_text(NETWORK)
-    (tmp_path / "mine.toml").write_text(
+    return make_workplace(tmp_path)
+
+
+def make_workplace(path: Path) -> Path:
+    """Fill a directory; a verdict costs seconds, so whoever tests it asks for it."""
+    make_images(path / "images")
+    (path / "tiny.py").write_text(NETWORK)
+    (path / "mine.toml").write_text(
         """
         name = "mine"
         [dataset]
@@ -65,9 +70,10 @@ def workplace(tmp_path: Path) -> Path:
         checkpoint_every = 5
         [profile]
         mode = "off"
+        verdict = false
         """
     )
-    return tmp_path
+    return path
 
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -119,15 +125,15 @@ def wait_for(path: Path, text: str, *, timeout_s: float = 120) -> None:
     raise AssertionError(f"{path} never held {text!r}")
 
 
-def training_process(out: Path) -> int:
-    """Find the process that trains into a run's directory."""
+def training_process(out: Path, module: str = "timesink.runs.worker") -> int:
+    """Find the process that trains into a run's directory, or runs another module on it."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 words = (entry / "cmdline").read_bytes().split(b"\0")
             except OSError:
                 continue
-            if b"timesink.runs.worker" in words and str(out.resolve()).encode() in words:
+            if module.encode() in words and str(out.resolve()).encode() in words:
                 return int(entry.name)
     raise AssertionError(f"no process trains into {out}")
 

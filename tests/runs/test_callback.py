@@ -247,4 +247,4 @@ def test_an_error_of_the_tool_fails_no_training(tmp_path, monkeypatch, capsys):
 
 
 def test_the_public_surface():
-    assert timesink.__all__ == ["Callback", "__version__", "capture"]
+    assert timesink.__all__ == ["Callback", "__version__", "capture", "pipeline"]

@@ -99,6 +99,7 @@ def test_the_summary_holds_every_key_that_bears_on_the_training():
     run.experiment = asked
     row = summary_table(run, steps_table(run)).row(0, named=True)
     beside = {"validation", "validate_every", "checkpoint_keep", "iterations"}
+    asked["pipeline"]["input_deterministic"] = asked["pipeline"].pop("deterministic")
     for key, value in {**asked["training"], **asked["pipeline"]}.items():
         if key not in beside:
             assert str(row[key]) == str(value)

@@ -12,6 +12,7 @@ from timesink.cli.compare import compare
 from timesink.cli.dataset import dataset
 from timesink.cli.experiment import experiment
 from timesink.cli.layers import layers
+from timesink.cli.pipeline import pipeline
 from timesink.cli.run import run
 from timesink.cli.show import show
 from timesink.errors import DiskFullError, TimesinkError
@@ -22,7 +23,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 @click.group(
     cls=SectionedGroup,
     sections={
-        "Train and measure": [run],
+        "Train and measure": [run, pipeline],
         "Look at results": [show, layers, compare, collect],
         "Get images": [dataset],
         "Describe an experiment": [experiment],

@@ -42,6 +42,7 @@ NO_MATTER = {
     "repetitions",
     "dataset.path",
     "training.checkpoint_keep",
+    "profile.verdict",
     "machine.disk.free_bytes",
     "machine.disk.total_bytes",
     "machine.git.modified",

@@ -1,6 +1,7 @@
 """A run's summary as tables for the terminal, 80 columns wide."""
 
 import statistics
+import textwrap
 from typing import Any
 
 from rich.markup import escape
@@ -8,6 +9,7 @@ from rich.table import Table
 
 from timesink.cli._console import out
 from timesink.cli._ledger import View, print_ledger
+from timesink.cli._stages import print_stages, print_waited
 from timesink.runs.directory import RunDirectory
 
 BAR_WIDTH = 24
@@ -21,9 +23,11 @@ def print_run(run: RunDirectory, view: View | None = None) -> None:
     _print_head(run, summary)
     _print_steps(summary)
     print_ledger(summary, view)
+    _print_stages(summary)
     _print_validation(summary)
     _print_accounts(summary)
     _print_foot(run, summary)
+    _print_verdict(summary["verdict"])
 
 
 def print_repetitions(runs: list[RunDirectory]) -> None:
@@ -90,6 +94,32 @@ def _print_steps(summary: dict[str, Any]) -> None:
         f"last loss {_number(summary['loss'], '.4f')}, top-1 {_number(summary['top1'], '.1%')}, "
         f"top-{summary['n']} {_number(summary['topn'], '.1%')}"
     )
+
+
+def _print_stages(summary: dict[str, Any]) -> None:
+    if not summary.get("stages"):
+        return
+    steps = summary["traced_steps"]
+    print_stages(
+        summary["stages"],
+        explained=summary["stages_explained"],
+        unplaced=summary["stages_unplaced"],
+        about=f"over {steps} traced step{'s' * (steps != 1)}",
+    )
+    print_waited(summary["input_per_step"])
+
+
+def _print_verdict(verdict: dict[str, Any] | None) -> None:
+    if verdict is None:
+        return
+    out.print()
+    for text in (verdict["sentence"], f"First: {verdict['first']}."):
+        # A figure stays with its sign.
+        wrapped = textwrap.fill(text.replace(" %", "\xa0%"), out.width).replace("\xa0", " ")
+        head, _, rest = wrapped.partition(":")
+        out.print(f"[bold]{escape(head)}:[/]{escape(rest)}")
+    for note in verdict["notes"]:
+        out.print(f"[yellow]note:[/] {escape(note)}")
 
 
 def _print_validation(summary: dict[str, Any]) -> None:

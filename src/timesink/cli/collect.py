@@ -20,8 +20,8 @@ def collect(path: Path, out: Path | None, as_json: bool) -> None:
     """Make the tables of runs again from their logs.
 
     Of a run: steps.csv, summary.csv, summary.json and ledger.parquet from log.txt, and
-    layers.csv and memory.csv from the traces in profile/ and opmap.json. Of a directory
-    of runs: the same for each, and one CSV with the summaries of all.
+    layers.csv, memory.csv and stages.csv from the traces in profile/ and opmap.json. Of a
+    directory of runs: the same for each, and one CSV with the summaries of all.
 
     \b
     Examples:
@@ -52,6 +52,7 @@ def collect(path: Path, out: Path | None, as_json: bool) -> None:
         print_json(summaries[0] if len(runs) == 1 else {"runs": summaries})
     elif len(runs) == 1:
         traced = "layers.csv, memory.csv, " if summaries[0]["traced_steps"] else ""
+        traced += "stages.csv, " if summaries[0]["stages"] else ""
         click.echo(
             f"made steps.csv, {traced}summary.csv, summary.json and ledger.parquet in {path}"
         )

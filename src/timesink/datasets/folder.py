@@ -9,6 +9,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from timesink.datasets import lists, manifest, scan
+from timesink.datasets.images import ImageDataset, ImageSet
 from timesink.errors import DatasetError
 from timesink.experiment import DatasetSection
 
@@ -19,47 +20,15 @@ _VALIDATION_FOLDERS = ("val", "validation")
 
 
 @dataclass(frozen=True)
-class ImageSet:
-    """Images with their labels, in a fixed order."""
-
-    paths: tuple[str, ...]
-    labels: tuple[int, ...]
-
-    def __len__(self) -> int:
-        return len(self.paths)
-
-
-@dataclass(frozen=True)
-class ImageDataset:
-    """The images of a folder: label i is classes[i]; validation may be empty."""
+class Found:
+    """What a layout or a store holds: the images of each class by split."""
 
     root: Path
-    classes: tuple[str, ...]
-    train: ImageSet
-    validation: ImageSet
-    notes: tuple[str, ...]
-    """Sentences for the user: what was held out, what was passed over."""
-
-    def fingerprint(self) -> str:
-        """Tell this list of images from any other: by names, labels and order, not by content."""
-        digest = blake2b(digest_size=16)
-        prefix = len(str(self.root))
-        for images in (self.train, self.validation):
-            names = (
-                path[prefix:] if path.startswith(str(self.root)) else path for path in images.paths
-            )
-            digest.update("\0".join(names).encode(errors="surrogateescape"))
-            digest.update(str(images.labels).encode())
-        return digest.hexdigest()
-
-
-@dataclass
-class _Found:
-    """What a layout holds: the images of each class by split."""
-
     train: dict[str, list[str]]
     validation: dict[str, list[str]]
-    notes: list[str]
+    notes: tuple[str, ...]
+    not_held_out: str | None = None
+    """Why a part of train is to be held out; None where the validation images are told."""
 
 
 def open_dataset(
@@ -75,23 +44,47 @@ def open_dataset(
     `images_per_class` caps training images. `validation_fraction` is held out of a folder
     that has no val/ of its own.
     """
-    _check_folder(path)
+    return choose(
+        find_images(path, classes),
+        classes=classes,
+        images_per_class=images_per_class,
+        validation_fraction=validation_fraction,
+    )
+
+
+def find_images(path: Path, classes: Sequence[str] = ()) -> Found:
+    """Find the images of some classes, of all when none is named; nothing is held out yet."""
+    check_folder(path)
     _check_finished(path)
     root = Path(os.path.abspath(path))  # noqa: PTH100  links stay as the user knows them
     if lists.is_imported(root):
-        found = _from_lists(root, classes)
-    elif scan.folders_in(root / "train", missing_ok=True):
-        found = _from_splits(root, classes, validation_fraction)
-    else:
-        found = _from_classes(root, classes, validation_fraction)
-    names = tuple(classes or sorted(found.train))
-    train = {name: found.train[name][:images_per_class] for name in names}
+        return _from_lists(root, classes)
+    if scan.folders_in(root / "train", missing_ok=True):
+        return _from_splits(root, classes)
+    return _from_classes(root, classes)
+
+
+def choose(
+    found: Found,
+    *,
+    classes: Sequence[str],
+    images_per_class: int | None,
+    validation_fraction: float,
+) -> ImageDataset:
+    """Choose classes, hold out and cap: the same images by the same rules, wherever they are."""
+    _check_chosen(found.root, classes, list(found.train))
+    names = tuple(classes or found.train)
+    train = {name: found.train[name] for name in names}
+    validation, notes = found.validation, found.notes
+    if found.not_held_out is not None:
+        validation, note = _hold_out(found.root, train, validation_fraction, found.not_held_out)
+        notes = (*notes, note)
     return ImageDataset(
-        root=root,
+        root=found.root,
         classes=names,
-        train=_image_set(names, train),
-        validation=_image_set(names, found.validation),
-        notes=tuple(found.notes),
+        train=_image_set(names, {name: train[name][:images_per_class] for name in names}),
+        validation=_image_set(names, validation),
+        notes=notes,
     )
 
 
@@ -107,7 +100,8 @@ def open_asked(asked: DatasetSection) -> ImageDataset:
     )
 
 
-def _check_folder(path: Path) -> None:
+def check_folder(path: Path) -> None:
+    """Refuse what is not a folder."""
     if not path.exists():
         raise DatasetError(
             f"{path}: there is no such folder; `timesink dataset make {path}` would generate one"
@@ -125,7 +119,7 @@ def _check_finished(path: Path) -> None:
             )
 
 
-def _from_lists(root: Path, chosen: Sequence[str]) -> _Found:
+def _from_lists(root: Path, chosen: Sequence[str]) -> Found:
     imported = lists.read_lists(root)
     _check_chosen(root, chosen, imported.classes)
     by_label: list[tuple[list[str], list[str]]] = [([], []) for _ in imported.classes]
@@ -136,10 +130,12 @@ def _from_lists(root: Path, chosen: Sequence[str]) -> _Found:
     for name, (train, _) in kept.items():
         if not train:
             raise DatasetError(f"{root / lists.TRAIN}: no image of class {name!r}: import it again")
-    return _Found({n: k[0] for n, k in kept.items()}, {n: k[1] for n, k in kept.items()}, [])
+    # By name, as the labels of other layouts are: chosen classes come in the order asked.
+    kept = {name: kept[name] for name in sorted(kept)}
+    return Found(root, {n: k[0] for n, k in kept.items()}, {n: k[1] for n, k in kept.items()}, ())
 
 
-def _from_splits(root: Path, chosen: Sequence[str], fraction: float) -> _Found:
+def _from_splits(root: Path, chosen: Sequence[str]) -> Found:
     passed_over: Counter[str] = Counter()
     names = scan.folders_in(root / "train")
     _check_chosen(root / "train", chosen, names)
@@ -149,9 +145,9 @@ def _from_splits(root: Path, chosen: Sequence[str], fraction: float) -> _Found:
     if len(folders) == 2:
         notes.append("val and validation are both there: val is used")
     inside = scan.folders_in(root / folders[0]) if folders else []
+    validation, not_held_out = {}, None
     if not inside:
-        why = f"{folders[0]} has no class folders" if folders else "no val folder"
-        validation = _hold_out(root, train, fraction, why, notes)
+        not_held_out = f"{folders[0]} has no class folders" if folders else "no val folder"
     else:
         unknown = [name for name in inside if name not in names]
         if unknown:
@@ -163,10 +159,11 @@ def _from_splits(root: Path, chosen: Sequence[str], fraction: float) -> _Found:
     ]
     if others:
         notes.append(f"ignored folders beside train: {_some(others)}")
-    return _Found(train, validation, notes + _passed_over_note(passed_over))
+    notes += _passed_over_note(passed_over)
+    return Found(root, train, validation, tuple(notes), not_held_out)
 
 
-def _from_classes(root: Path, chosen: Sequence[str], fraction: float) -> _Found:
+def _from_classes(root: Path, chosen: Sequence[str]) -> Found:
     passed_over: Counter[str] = Counter()
     names = [name for name in scan.folders_in(root) if name != QUARANTINE]
     if not names or set(names) <= {"train", *_VALIDATION_FOLDERS}:
@@ -186,8 +183,8 @@ def _from_classes(root: Path, chosen: Sequence[str], fraction: float) -> _Found:
     notes: list[str] = []
     if len(names) == 1:
         notes.append(f"{names[0]} is the only class; is {root / names[0]} the folder you mean?")
-    validation = _hold_out(root, train, fraction, "no val folder", notes)
-    return _Found(train, validation, notes + _passed_over_note(passed_over))
+    notes += _passed_over_note(passed_over)
+    return Found(root, train, {}, tuple(notes), "no val folder")
 
 
 def _scan(
@@ -217,12 +214,11 @@ def _scan(
 
 
 def _hold_out(
-    root: Path, train: dict[str, list[str]], fraction: float, why: str, notes: list[str]
-) -> dict[str, list[str]]:
+    root: Path, train: dict[str, list[str]], fraction: float, why: str
+) -> tuple[dict[str, list[str]], str]:
     """Take a fraction of each class out of `train`, by a hash of the name; never all of it."""
     if fraction <= 0:
-        notes.append(f"{why}: nothing is held out for validation")
-        return {}
+        return {}, f"{why}: nothing is held out for validation"
     start = len(str(root)) + 1
     threshold = int(fraction * 2**64)
     held_out = {}
@@ -236,8 +232,7 @@ def _hold_out(
             i for i, r in zip(images, ranks, strict=True) if r >= threshold or r == least
         ]
     taken = sum(map(len, held_out.values()))
-    notes.append(f"{why}: {taken} images ({fraction:.0%}) are held out for validation")
-    return held_out
+    return held_out, f"{why}: {taken} images ({fraction:.0%}) are held out for validation"
 
 
 def _rank(relative: str) -> int:

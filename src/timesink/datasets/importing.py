@@ -9,7 +9,7 @@ from hashlib import blake2b
 from pathlib import Path, PurePath
 
 from timesink.datasets import manifest
-from timesink.datasets.folder import ImageDataset, ImageSet
+from timesink.datasets.images import ImageDataset, ImageSet
 from timesink.datasets.lists import Lists, Row, write_lists
 from timesink.errors import DatasetError, DiskFullError, OutputExistsError, UsageError
 from timesink.files import TEMPORARY_SUFFIX

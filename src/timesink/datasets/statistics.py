@@ -11,7 +11,7 @@ from PIL import Image
 
 from timesink import machine
 from timesink.datasets._workers import map_unordered
-from timesink.datasets.folder import ImageDataset
+from timesink.datasets.images import ImageDataset
 
 IMAGES_PER_TASK = 256
 

@@ -1,17 +1,20 @@
 """What is wrong with images: each fault has a name, none stops the search."""
 
+import io
 import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 from PIL import Image, UnidentifiedImageError
 
 from timesink import machine
 from timesink.datasets._workers import map_unordered
-from timesink.datasets.folder import QUARANTINE, ImageDataset
+from timesink.datasets.folder import QUARANTINE
+from timesink.datasets.images import ImageDataset
 from timesink.datasets.lists import Lists, is_imported, read_lists, write_lists
 from timesink.errors import UsageError
 
@@ -25,6 +28,8 @@ TRUNCATED = "truncated"
 CORRUPT = "corrupt"
 WRONG_EXTENSION = "wrong extension"
 CMYK = "CMYK"
+CHECKSUM = "checksum does not match"
+"""Of a record of a store: its bytes are not those that were written."""
 
 USABLE = frozenset({WRONG_EXTENSION, CMYK})
 """Faults that TensorFlow's decoder gets over."""
@@ -33,7 +38,13 @@ MAX_PIXELS = 40_000_000
 IMAGES_PER_TASK = 32
 
 _FORMATS = {"jpg": "JPEG", "jpeg": "JPEG", "png": "PNG", "bmp": "BMP", "gif": "GIF"}
-_SIGNATURES = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a", b"BM")
+_SIGNATURES = {
+    b"\xff\xd8\xff": "JPEG",
+    b"\x89PNG\r\n\x1a\n": "PNG",
+    b"GIF87a": "GIF",
+    b"GIF89a": "GIF",
+    b"BM": "BMP",
+}
 _guard = threading.Lock()
 
 
@@ -63,20 +74,48 @@ def inspect(path: str, max_pixels: int = MAX_PIXELS) -> str | None:
     """Name what is wrong with an image file, by decoding all of it; None when nothing is."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123  a str, as the lists have it
-            head = file.read(16)
-            if not head:
-                return EMPTY
-            file.seek(0)
-            try:
-                with _opened(file) as image:
-                    return _fault_of(image, path, max_pixels)
-            except UnidentifiedImageError:
-                return TRUNCATED if head.startswith(_SIGNATURES) else NOT_AN_IMAGE
+            fault = _fault_in(file, max_pixels)
     except FileNotFoundError:
         return MISSING
+    except OSError:
+        return UNREADABLE
+    if isinstance(fault, str):
+        return fault
+    kind, mode = fault
+    if _FORMATS.get(path.rpartition(".")[2].lower()) != kind:
+        return WRONG_EXTENSION
+    return CMYK if mode == "CMYK" else None
+
+
+def inspect_bytes(encoded: bytes, max_pixels: int = MAX_PIXELS) -> str | None:
+    """Name what is wrong with an encoded image that has no file of its own."""
+    fault = _fault_in(io.BytesIO(encoded), max_pixels)
+    if isinstance(fault, str):
+        return fault
+    return CMYK if fault[1] == "CMYK" else None
+
+
+def image_format(head: bytes) -> str | None:
+    """Name the format that bytes begin as, if it is one that TensorFlow decodes."""
+    return next((kind for start, kind in _SIGNATURES.items() if head.startswith(start)), None)
+
+
+def _fault_in(file: BinaryIO, max_pixels: int) -> str | tuple[str, str]:
+    """Name what is wrong with an open image, or give its format and mode."""
+    head = file.read(16)
+    if not head:
+        return EMPTY
+    file.seek(0)
+    try:
+        with _opened(file) as image:
+            return _fault_of(image, max_pixels)
+    except UnidentifiedImageError:
+        return TRUNCATED if image_format(head) else NOT_AN_IMAGE
     except OSError as error:
-        # Pillow raises it too, without a number, for a header that ends too soon.
-        return TRUNCATED if error.errno is None else UNREADABLE
+        # Without a number it is Pillow's, for a header that ends too soon.
+        if error.errno is None:
+            return TRUNCATED
+        raise
 
 
 def _opened(file: object) -> Image.Image:
@@ -94,9 +133,9 @@ def _opened(file: object) -> Image.Image:
             Image.MAX_IMAGE_PIXELS = before
 
 
-def _fault_of(image: Image.Image, path: str, max_pixels: int) -> str | None:
+def _fault_of(image: Image.Image, max_pixels: int) -> str | tuple[str, str]:
     # A camera's JPEG with a second picture in it is an MPO to Pillow, a JPEG to decoders.
-    kind = "JPEG" if image.format == "MPO" else image.format
+    kind = "JPEG" if image.format == "MPO" else str(image.format)
     if kind not in _FORMATS.values():
         return UNDECODABLE
     if image.width * image.height > max_pixels:
@@ -105,9 +144,7 @@ def _fault_of(image: Image.Image, path: str, max_pixels: int) -> str | None:
         image.load()
     except Exception as error:  # the decoders raise OSError, SyntaxError, ValueError, struct.error…
         return TRUNCATED if "truncated" in str(error).lower() else CORRUPT
-    if _FORMATS.get(path.rpartition(".")[2].lower()) != kind:
-        return WRONG_EXTENSION
-    return CMYK if image.mode == "CMYK" else None
+    return kind, image.mode
 
 
 def find_faults(

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from timesink.datasets.folder import ImageDataset
+from timesink.datasets.images import ImageDataset
 from timesink.errors import ExperimentError
 from timesink.experiment import Experiment
-from timesink.pipelines.order import Stream
+from timesink.pipelines.order import Stream, training_stream
 from timesink.pipelines.stages import Stage
 
 
@@ -27,14 +28,15 @@ class Job:
         """Where the map from op to layer goes, beside the traces."""
         return self.profile.parent / "opmap.json"
 
-    @property
+    @cached_property
     def stream(self) -> Stream:
         """The training images in the order they will come."""
-        return Stream(
-            self.experiment.seed,
-            len(self.dataset.train),
-            self.experiment.training.batch_size,
-            self.experiment.pipeline.shuffle,
+        asked = self.experiment
+        return training_stream(
+            self.dataset.train,
+            seed=asked.seed,
+            batch_size=asked.training.batch_size,
+            shuffle=asked.pipeline.shuffle,
         )
 
     @property

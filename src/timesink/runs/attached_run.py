@@ -131,7 +131,7 @@ class AttachedRun:
             "name": name,
             "attached": self.how,
             "training": training,
-            "profile": self.profile.model_dump(mode="json", exclude_none=True),
+            "profile": self.profile.model_dump(mode="json", exclude_none=True, exclude={"verdict"}),
         }
 
 

@@ -13,6 +13,7 @@ from timesink.ledger.opmap import LAYER, OpMap, read_opmap
 from timesink.ledger.step_ledger import close_steps
 from timesink.ledger.steps import StepSpans, spans_from_journal, spans_from_trace
 from timesink.runs.record import RunRecord
+from timesink.runs.stage_tables import StepInput, known_stages, summed, window_input
 from timesink.runs.tables import step_spans
 from timesink.traces.events import Events
 from timesink.traces.xplane import read_xplane
@@ -44,6 +45,8 @@ class Books:
     """Functions that were traced again within a window, each time they were."""
     notes: tuple[str, ...] = ()
     """What could not be read, or is known to be incomplete."""
+    input: StepInput | None = None
+    """What the input pipeline did meanwhile; known of runs, whose journal counts the images."""
 
 
 def close_books(path: Path, record: RunRecord, opmap: OpMap | None = None) -> Books | None:
@@ -54,6 +57,7 @@ def close_books(path: Path, record: RunRecord, opmap: OpMap | None = None) -> Bo
     notes: list[str] = []
     stored = opmap or _stored_map(path, notes)
     parts: list[Books] = []
+    stages = known_stages(record)
     for window in record.windows:
         process = record.processes[window["process"]]
         try:
@@ -64,7 +68,8 @@ def close_books(path: Path, record: RunRecord, opmap: OpMap | None = None) -> Bo
         spans = spans_from_journal(events, step_spans(process)) or spans_from_trace(events)
         used = stored or opmap_from_names(events)
         closed = close_trace(events, spans, used, process=process.number)
-        parts.append(replace(closed, ops=with_places(closed.ops, record)))
+        did = window_input(events, spans, process, stages)
+        parts.append(replace(closed, ops=with_places(closed.ops, record), input=did))
         if events.dropped:
             notes.append(dropped_note(window["file"], events))
     if not parts:
@@ -132,6 +137,7 @@ def bound(parts: Sequence[Books], notes: Sequence[str]) -> Books:
         parts[0].step_name,
         tuple(name for part in parts for name in part.retraced),
         (*notes, *(note for part in parts for note in part.notes)),
+        summed(part.input for part in parts),
     )
 
 

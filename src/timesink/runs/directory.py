@@ -18,6 +18,7 @@ from timesink.ledger.levels import by_layer
 from timesink.runs.books import close_books
 from timesink.runs.journal import is_journal, read_events
 from timesink.runs.record import RunRecord, record_of
+from timesink.runs.stage_tables import stages_table
 from timesink.runs.step_tables import layers_table, own_cost
 from timesink.runs.summary import summarize
 from timesink.runs.tables import ledger_table, steps_table, summary_table
@@ -97,6 +98,9 @@ class RunDirectory:
                 layers_table(books, cost.scale if cost else None).write_csv(temporary)
             with replacing(self.path / "memory.csv") as temporary:
                 books.memory.write_csv(temporary)
+        if summary["stages"]:
+            with replacing(self.path / "stages.csv") as temporary:
+                stages_table(summary["stages"]).write_csv(temporary)
         with replacing(self.path / "steps.csv") as temporary:
             steps.write_csv(temporary)
         with replacing(self.path / "summary.csv") as temporary:

@@ -14,6 +14,12 @@ NEEDED = ("iteration", "begin_ns", "compute_ns")
 MISSING = -1
 """Of a whole number in a step that nobody could know: a loop that is not ours hides its waiting."""
 
+SAID_AFTERWARDS = ("lost", "process_ended", "probe")
+"""The supervisor's words: no sign of life of the process they are about."""
+
+PROBES = ("input", "compute")
+"""What is measured alone for the verdict, in this order."""
+
 
 class StepColumns:
     """The steps of a process as columns: a million of them must not cost gigabytes."""
@@ -56,12 +62,18 @@ class ProcessRecord:
     completed: bool = False
     stopped: bool = False
     error: dict[str, Any] | None = None
+    probed_until_ns: int = 0  # when the last measurement after it was over
     lost: bool = False  # it ended without a word: the error is what the supervisor made of it
 
     @property
-    def end_ns(self) -> int:
+    def gone_ns(self) -> int:
         """The moment the process was gone, or its last sign of life."""
         return int(self.ended["wall_ns"]) if self.ended else self.last_evidence_ns
+
+    @property
+    def end_ns(self) -> int:
+        """The moment the process was gone, and what was measured after it too."""
+        return max(self.gone_ns, self.probed_until_ns)
 
     @property
     def ended_well(self) -> bool:
@@ -70,8 +82,9 @@ class ProcessRecord:
 
     def accounts(self) -> dict[str, int]:
         """Give the closed ledger of this process, in nanoseconds."""
+        probing = [(self.gone_ns, "probe")] if self.probed_until_ns else []
         return close_run(
-            self.transitions,
+            [*self.transitions, *probing],
             end_ns=self.end_ns,
             last_evidence_ns=self.last_evidence_ns,
             ended_well=self.ended_well,
@@ -93,6 +106,13 @@ class RunRecord:
     windows: list[dict[str, Any]] = field(default_factory=list)  # traces, with their process
     profile_failures: list[str] = field(default_factory=list)
     retraces: list[dict[str, Any]] = field(default_factory=list)
+    probes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What they found; `failed` says why one found nothing."""
+    input_nodes: list[dict[str, Any]] = field(default_factory=list)
+    """What tf.data counted, a node each; of the last process."""
+    cache: dict[str, Any] | None = None
+    """How much of the files lay in memory before training; None where nobody asked."""
+    disk_read_bytes: int | None = None
     peak_device_bytes: int | None = None
     hooks: dict[str, list[int]] = field(default_factory=dict)  # callback → calls, nanoseconds
     py_functions: dict[str, str] = field(default_factory=dict)  # op → the Python that it calls
@@ -122,7 +142,7 @@ def record_of(events: Iterable[Event]) -> RunRecord:
         if process is None:
             process = run.processes[event.process] = ProcessRecord(event.process)
         fields = event.fields
-        if event.name not in ("lost", "process_ended"):  # the supervisor's words, afterwards
+        if event.name not in SAID_AFTERWARDS:
             process.last_evidence_ns = max(process.last_evidence_ns, event.at_ns)
         match event.name:
             case "step":
@@ -151,6 +171,16 @@ def record_of(events: Iterable[Event]) -> RunRecord:
                 run.profile_failures.append(fields["reason"])
             case "retrace":
                 run.retraces.append(fields)
+            case "probe":
+                run.probes[fields["kind"]] = fields
+                until_ns = fields["begin_ns"] + fields["wall_ns"]
+                process.probed_until_ns = max(process.probed_until_ns, until_ns)
+            case "input_counters":
+                run.input_nodes = fields["nodes"]
+            case "cache":
+                run.cache = fields
+            case "disk_read":
+                run.disk_read_bytes = (run.disk_read_bytes or 0) + fields["bytes"]
             case "hooks":
                 for name, calls, took_ns in fields["hooks"]:
                     total = run.hooks.setdefault(name, [0, 0])

@@ -7,11 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from timesink import machine
-from timesink.errors import MissingExtraError, RunError, RunFileError, TimesinkError
+from timesink.errors import (
+    InterruptedRunError,
+    MissingExtraError,
+    RunError,
+    RunFileError,
+    TimesinkError,
+)
 from timesink.experiment import Experiment, parse
 from timesink.runs.directory import RunDirectory, create
 from timesink.runs.journal import Event, Journal
+from timesink.runs.probing import probe
 from timesink.runs.supervisor import supervise
+from timesink.runs.verdict import wants_verdict
 
 GENERATED = Path("datasets/generated")
 GENERATED_CLASSES, GENERATED_IMAGES, GENERATED_VALIDATION_IMAGES = 10, 64, 16
@@ -36,13 +44,15 @@ def check_framework() -> None:
 
 def prepare(asked: Experiment, watcher: Watcher) -> Experiment:
     """Get the images and check all that can be checked first; gives the resolved experiment."""
-    from timesink.datasets.folder import open_asked
+    from timesink.pipelines.source import open_images
 
     check_framework()
-    path = _local_images(asked, watcher)
-    dataset = asked.dataset.model_copy(update={"path": _with_tilde(path.resolve())})
-    open_asked(dataset)
-    return asked.model_copy(update={"dataset": dataset})
+    if asked.pipeline.source != "synthetic" or asked.dataset.path is not None:
+        path = _local_images(asked, watcher)
+        dataset = asked.dataset.model_copy(update={"path": _with_tilde(path.resolve())})
+        asked = asked.model_copy(update={"dataset": dataset})
+    open_images(asked)
+    return asked
 
 
 def start(
@@ -58,8 +68,10 @@ def start(
     for number in range(1, asked.repetitions + 1):
         run = create(base / str(number), asked.name, force=force)
         watcher.say(f"repetition {number} of {asked.repetitions}: {run.path}")
-        _first_process(run, asked.model_copy(update={"repetitions": 1}), watcher)
+        whole = _first_process(run, asked.model_copy(update={"repetitions": 1}), watcher)
         runs.append(run)
+        if not whole and number < asked.repetitions:
+            raise InterruptedRunError(f"stopped after repetition {number} of {asked.repetitions}")
     return runs
 
 
@@ -84,7 +96,7 @@ def resume(path: Path, watcher: Watcher) -> RunDirectory:
     return run
 
 
-def _first_process(run: RunDirectory, asked: Experiment, watcher: Watcher) -> None:
+def _first_process(run: RunDirectory, asked: Experiment, watcher: Watcher) -> bool:
     lock = run.lock()
     try:
         facts = machine.describe(run.path)
@@ -92,20 +104,25 @@ def _first_process(run: RunDirectory, asked: Experiment, watcher: Watcher) -> No
         journal.write("run", experiment=asked.model_dump(mode="json"), machine=facts)
         journal.close()
         run.write_inputs(asked, facts)
-        _process(run, 1, lock, watcher)
+        return _process(run, 1, lock, watcher)
     finally:
         os.close(lock)
 
 
-def _process(run: RunDirectory, number: int, lock: int, watcher: Watcher) -> None:
+def _process(run: RunDirectory, number: int, lock: int, watcher: Watcher) -> bool:
+    """Train to the end and measure what the verdict needs; False when that was interrupted."""
     run.remove_leftovers()
     run.hold_back_space()
     try:
-        supervise(run, number, lock, watcher.observe, watcher.say)
+        origin_ns = supervise(run, number, lock, watcher.observe, watcher.say)
     except TimesinkError as error:
         _write_tables_after(error, run)
         raise
+    whole = True
+    if wants_verdict(run.record()):
+        whole = probe(run, number, origin_ns, watcher.say)
     run.write_tables()
+    return whole
 
 
 def _write_tables_after(error: TimesinkError, run: RunDirectory) -> None:

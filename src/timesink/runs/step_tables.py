@@ -44,7 +44,7 @@ class OwnCost:
 def own_cost(run: RunRecord, steps: pl.DataFrame) -> OwnCost:
     """Compare the traced steps with the untraced ones beside them."""
     train = steps.filter(pl.col("split") == "train").sort("process", "iteration")
-    traced = _traced(run, train)
+    traced = is_traced(run, train)
     first = (
         train.select(pl.col("iteration") == pl.col("iteration").min().over("process"))
         .to_series()
@@ -62,7 +62,8 @@ def own_cost(run: RunRecord, steps: pl.DataFrame) -> OwnCost:
     return OwnCost(window, whole)
 
 
-def _traced(run: RunRecord, train: pl.DataFrame) -> np.typing.NDArray[np.bool_]:
+def is_traced(run: RunRecord, train: pl.DataFrame) -> np.typing.NDArray[np.bool_]:
+    """Tell of each training step whether a window holds it."""
     process, iteration = train["process"].to_numpy(), train["iteration"].to_numpy()
     traced = np.zeros(train.height, bool)
     for window in run.windows:

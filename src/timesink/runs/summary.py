@@ -6,8 +6,10 @@ import polars as pl
 
 from timesink.runs.books import Books
 from timesink.runs.record import RunRecord
+from timesink.runs.stage_tables import counter_facts, stage_facts
 from timesink.runs.step_tables import OwnCost, step_facts
 from timesink.runs.tables import images_per_s, peak_memory_bytes, training_lineage
+from timesink.runs.verdict import verdict_facts
 
 SCHEMA_VERSION = 1
 
@@ -21,6 +23,9 @@ def summarize(
     last = lineage.row(-1, named=True) if lineage.height else {}
     validation_steps = steps.filter(pl.col("split") == "validation")
     facts = step_facts(books, cost)
+    facts |= stage_facts(books.input if books else None, facts["accounts"])
+    verdict, why_none = verdict_facts(run, steps, facts)
+    untraced = [f"not traced: {why}" for why in run.profile_failures]
     last_process = run.processes[max(run.processes)] if run.processes else None
     return {
         "schema_version": SCHEMA_VERSION,
@@ -45,8 +50,8 @@ def summarize(
         "n": _n(run),
         "validation": _validation(run, validation_steps),
         **facts,
-        "notes": [*facts["notes"], *(f"not traced: {why}" for why in run.profile_failures)],
-        "verdict": None,
+        "notes": [*facts["notes"], *untraced, *why_none],
+        "verdict": verdict,
         "run_accounts": _accounts(run),
         "processes": [
             {
@@ -59,7 +64,9 @@ def summarize(
             }
             for process in run.processes.values()
         ],
-        "stages": [],
+        "input_counters": counter_facts(run.input_nodes),
+        "cache": run.cache,
+        "disk_read_bytes": run.disk_read_bytes,
         "peak_memory_bytes": peak_memory_bytes(run),
         "peak_device_bytes": run.peak_device_bytes,
         "retraces": len(run.retraces),

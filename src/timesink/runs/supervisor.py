@@ -23,6 +23,7 @@ from timesink.errors import (
     OutOfMemoryError,
     RunError,
     TimesinkError,
+    error_named,
 )
 from timesink.runs.directory import RunDirectory
 from timesink.runs.journal import Event, Journal, Tail
@@ -58,8 +59,10 @@ def supervise(
     lock: int,
     observe: Callable[[Event], None],
     say: Callable[[str], None],
-) -> None:
+) -> int:
     """Run one training process to its end; raises what went wrong, in one line.
+
+    Gives when the process was started, on the clock that all processes share.
 
     `observe` is given the journal's events as they come, `say` the lines the process prints.
     """
@@ -113,6 +116,7 @@ def supervise(
         journal.close()
     if error is not None:
         raise error
+    return origin_ns
 
 
 def _start(directory: Path, process: int, origin_ns: int, lock: int) -> _Child:
@@ -183,7 +187,7 @@ def _error_of(
     if child.exit == 0:
         return None
     if failure is not None:
-        return _error_named(failure["kind"], failure["message"])
+        return error_named(failure["kind"], failure["message"])
     batch_size = run.experiment().training.batch_size
     text = "\n".join(child.last_lines)
     killed_for_memory = child.exit == -signal.SIGKILL and machine.oom_kills() > kills_before
@@ -202,15 +206,3 @@ def _error_of(
         name = signal.Signals(-child.exit).name
         return RunError(f"the training process was ended by {name}; go on with: {resume}")
     return RunError(f"the training process ended with code {child.exit}; see {run.log}")
-
-
-def _error_named(kind: str, message: str) -> TimesinkError:
-    """Make the error again that the process raised."""
-    kinds = [TimesinkError]
-    for each in kinds:
-        kinds.extend(each.__subclasses__())
-        if each.__name__ == kind:
-            error = each.__new__(each)
-            Exception.__init__(error, message)
-            return error
-    return RunError(message)

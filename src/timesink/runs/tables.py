@@ -66,9 +66,13 @@ CONFIGURATION = (
     ("source", "pipeline.source"),
     ("stages", "pipeline.stages"),
     ("image_size", "pipeline.image_size"),
+    ("stored", "pipeline.stored"),
+    ("mode", "pipeline.mode"),
     ("workers", "pipeline.workers"),
     ("prefetch", "pipeline.prefetch"),
     ("shuffle", "pipeline.shuffle"),
+    ("input_deterministic", "pipeline.deterministic"),
+    ("cache", "pipeline.cache"),
     ("images_per_class", "dataset.images_per_class"),
     ("max_bad", "dataset.max_bad"),
     ("seed", "seed"),
@@ -246,7 +250,8 @@ def _value(experiment: dict[str, Any], key: str) -> Any:
     if isinstance(value, list):
         return " ".join(map(str, value))
     # These are a number or a word: one column has one type.
-    return str(value) if key in ("pipeline.workers", "pipeline.prefetch") else value
+    mixed = ("pipeline.workers", "pipeline.prefetch", "pipeline.shuffle")
+    return str(value) if key in mixed and value is not None else value
 
 
 def peak_memory_bytes(run: RunRecord) -> int | None:

@@ -6,7 +6,9 @@ import os
 import signal
 import sys
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
@@ -17,7 +19,9 @@ from timesink.runs.journal import Journal
 from timesink.runs.supervisor import STOPPED_EXIT
 
 if TYPE_CHECKING:
+    from timesink.engines.job import Job
     from timesink.engines.tensorflow.train import Trainer
+    from timesink.page_cache import Cache
 
 PR_SET_PDEATHSIG = 1
 
@@ -42,7 +46,7 @@ def main(arguments: list[str]) -> NoReturn:
     """Train; what goes wrong is written to the journal for the supervisor to tell."""
     should_stop = StopWish()
     directory, process, origin_ns, parent = arguments
-    _end_with_parent(int(parent))
+    end_with_parent(int(parent))
     run = RunDirectory(Path(directory))
     journal = Journal(run.log, int(process), int(origin_ns))
     try:
@@ -55,34 +59,53 @@ def main(arguments: list[str]) -> NoReturn:
     except Exception as error:
         code = _fail(journal, _translate(error, run), traceback.format_exc())
     journal.close()
-    _leave(code)  # with the trainer alive: taking its iterator apart can take seconds
+    leave(code)  # with the trainer alive: taking its iterator apart can take seconds
 
 
-def _trainer(run: RunDirectory, journal: Journal, should_stop: StopWish) -> "Trainer":
-    from timesink.datasets.folder import open_asked
+def open_job(run: RunDirectory, should_stop: Callable[[], bool]) -> "Job":
+    """Read what a run asks for, and open its images."""
     from timesink.engines.job import Job
+    from timesink.pipelines.source import open_images
     from timesink.pipelines.stages import parse_stages
 
     asked = run.experiment()
-    dataset = open_asked(asked.dataset)
-    journal.write(
-        "dataset",
-        classes=len(dataset.classes),
-        train=len(dataset.train),
-        validation=len(dataset.validation),
-        notes=list(dataset.notes),
-    )
+    dataset = open_images(asked)
     stages = parse_stages(asked.pipeline.stages)
     path = run.path.absolute()
-    job = Job(asked, dataset, stages, path / "checkpoints", path / "profile", should_stop)
+    return Job(asked, dataset, stages, path / "checkpoints", path / "profile", should_stop)
+
+
+def _trainer(run: RunDirectory, journal: Journal, should_stop: StopWish) -> "Trainer":
+    job = open_job(run, should_stop)
+    journal.write(
+        "dataset",
+        classes=len(job.dataset.classes),
+        train=len(job.dataset.train),
+        validation=len(job.dataset.validation),
+        notes=list(job.dataset.notes),
+    )
     job.check()
+    cache = prepare_cache(job)
+    if cache is not None:
+        journal.write("cache", asked=job.experiment.pipeline.cache, **asdict(cache))
 
     from timesink.engines.tensorflow.train import Trainer
 
     return Trainer(job, journal)
 
 
-def _leave(code: int) -> NoReturn:
+def prepare_cache(job: "Job") -> "Cache | None":
+    """Drop or read the files of the images, where the experiment asks for it."""
+    from timesink import page_cache
+
+    pipeline = job.experiment.pipeline
+    if pipeline.source == "synthetic" or pipeline.cache == "any":
+        return None
+    prepare = page_cache.drop if pipeline.cache == "cold" else page_cache.warm
+    return prepare(page_cache.files_of(job.dataset.train))
+
+
+def leave(code: int) -> NoReturn:
     """End the process now: exit handlers run, but nothing is taken apart."""
     atexit._run_exitfuncs()
     sys.stdout.flush()
@@ -127,7 +150,7 @@ def _translate(error: Exception, run: RunDirectory) -> TimesinkError:
     )
 
 
-def _end_with_parent(parent: int) -> None:
+def end_with_parent(parent: int) -> None:
     """Stop, with a checkpoint, when the supervisor is killed; be the first the kernel ends."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -2,6 +2,7 @@
 
 import click
 
+from timesink.cli.dataset.convert import convert
 from timesink.cli.dataset.import_ import import_
 from timesink.cli.dataset.info import info
 from timesink.cli.dataset.make import make
@@ -17,5 +18,6 @@ def dataset() -> None:
 dataset.add_command(make)
 dataset.add_command(import_)
 dataset.add_command(sync)
+dataset.add_command(convert)
 dataset.add_command(info)
 dataset.add_command(verify)

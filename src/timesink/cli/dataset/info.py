@@ -8,7 +8,8 @@ import click
 from timesink.cli import _options
 
 if TYPE_CHECKING:
-    from timesink.datasets.folder import ImageDataset
+    from timesink.datasets.images import ImageDataset
+    from timesink.datasets.sources import There
     from timesink.datasets.statistics import Bin, Measured
 
 CLASSES_SHOWN = 10
@@ -22,7 +23,8 @@ def info(path: Path, as_json: bool) -> None:
     """Show what a dataset holds: counts, sizes, bytes, formats.
 
     Only headers are read. An image whose header cannot be read is counted as unreadable;
-    `timesink dataset verify` says why.
+    `timesink dataset verify` says why. What `dataset convert` made of the images is listed
+    with its size; PATH may be such a store itself, or hold somebody's TFRecords.
 
     \b
     Examples:
@@ -31,17 +33,46 @@ def info(path: Path, as_json: bool) -> None:
     """
     from timesink.cli._console import err, print_json
     from timesink.cli._progress import progress
-    from timesink.datasets.folder import open_dataset
+    from timesink.cli.dataset._stores import print_stores, records_facts, store_facts
+    from timesink.datasets.sources import look
     from timesink.datasets.statistics import measure
 
-    dataset = open_dataset(path)
-    total = len(dataset.train) + len(dataset.validation)
+    there = look(path)
+    stores = [store_facts(store) for store in there.stores]
+    if there.records is not None:
+        stores.append(records_facts(there.records))
+    dataset = there.dataset or _images_of(there)
+    # Of images in a store, no headers are read.
+    files = dataset if there.dataset is not None else _without_images(dataset)
+    total = len(files.train) + len(files.validation)
     with progress(err, "reading headers", total, "images") as advance:
-        measured = measure(dataset, advance=advance)
+        measured = measure(files, advance=advance)
     if as_json:
-        print_json(_object(dataset, measured))
+        print_json(_object(dataset, measured) | {"stores": stores})
     else:
-        _print(dataset, measured)
+        _print(dataset, measured, in_files=there.dataset is not None)
+        print_stores(stores, dataset.root)
+
+
+def _images_of(there: "There") -> "ImageDataset":
+    """Give the images of a store or of TFRecords that stand alone."""
+    from timesink.datasets.stores.contents import read_store
+    from timesink.datasets.stores.opening import open_foreign, open_store
+    from timesink.experiment import DatasetSection
+
+    everything = DatasetSection(validation_fraction=0)  # type: ignore[call-arg]  # defaults
+    if there.records is not None:
+        return open_foreign(there.records, everything)
+    store = read_store(there.stores[0])
+    return open_store(store, everything, store.root)
+
+
+def _without_images(dataset: "ImageDataset") -> "ImageDataset":
+    from dataclasses import replace
+
+    from timesink.datasets.images import ImageSet
+
+    return replace(dataset, train=ImageSet((), ()), validation=ImageSet((), ()))
 
 
 def _object(dataset: "ImageDataset", measured: "Measured") -> dict[str, Any]:
@@ -75,7 +106,7 @@ def _object(dataset: "ImageDataset", measured: "Measured") -> dict[str, Any]:
     }
 
 
-def _print(dataset: "ImageDataset", measured: "Measured") -> None:
+def _print(dataset: "ImageDataset", measured: "Measured", *, in_files: bool) -> None:
     from rich.markup import escape
     from rich.table import Table
 
@@ -87,7 +118,8 @@ def _print(dataset: "ImageDataset", measured: "Measured") -> None:
     out.print(f"\n[bold]{escape(printable(dataset.root))}[/bold]", soft_wrap=True)
     out.print(
         f"{len(dataset.classes):,} classes, {images:,} images: {len(dataset.train):,} train, "
-        f"{len(dataset.validation):,} validation; {byte_size(measured.file_bytes.sum())}"
+        f"{len(dataset.validation):,} validation"
+        + (f"; {byte_size(measured.file_bytes.sum())}" if in_files else "")
     )
     for note in dataset.notes:
         out.print(f"[yellow]note:[/yellow] {escape(printable(note))}")

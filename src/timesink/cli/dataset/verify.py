@@ -1,4 +1,4 @@
-"""`timesink dataset verify`: find the images that would trip the training."""
+"""`timesink dataset verify`: find the images that would trip the training, and damaged stores."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,7 +8,9 @@ import click
 from timesink.cli import _options
 
 if TYPE_CHECKING:
+    from timesink.datasets.sources import There
     from timesink.datasets.verify import Fault, Quarantined
+    from timesink.datasets.verify_store import Verified
 
 FAULTS_SHOWN = 20
 
@@ -29,7 +31,7 @@ FAULTS_SHOWN = 20
 def verify(
     context: click.Context, path: Path, quarantine: bool, max_megapixels: float, as_json: bool
 ) -> None:
-    """Decode every image and name what is wrong.
+    """Decode every image, check every byte of a store, and name what is wrong.
 
     \b
     Broken:   missing, unreadable, empty, not an image, undecodable format, oversized,
@@ -41,31 +43,45 @@ def verify(
     same relative path, and takes them out of an imported dataset's lists; a file outside
     of PATH is never moved.
 
+    PATH may be a store of `dataset convert`, or hold TFRecords; a dataset's own stores are
+    looked at with it. A bit that is not as it was written is named by file, record, image.
+
     \b
     Examples:
       timesink dataset verify data/photos
       timesink dataset verify data/photos --quarantine
+      timesink dataset verify data/photos/.timesink/tfrecord
     """
     from timesink.cli._console import err, print_json
     from timesink.cli._progress import progress
+    from timesink.cli.dataset._stores import print_verified, verified_facts
     from timesink.cli.dataset._text import printable
     from timesink.datasets import verify as verifying
-    from timesink.datasets.folder import open_dataset
+    from timesink.datasets.sources import look
+    from timesink.errors import UsageError
 
-    dataset = open_dataset(path)
-    total = len(dataset.train) + len(dataset.validation)
-    with progress(err, "decoding", total, "images") as advance:
-        faults = verifying.find_faults(
-            dataset, max_pixels=round(max_megapixels * 1e6), advance=advance
-        )
-    put = verifying.quarantine(dataset.root, faults) if quarantine else None
+    there = look(path)
+    dataset = there.dataset
+    if quarantine and dataset is None:
+        raise UsageError(f"{path}: no image files here that could be moved; convert again instead")
+    faults: list[Fault] = []
+    put, total = None, 0
+    if dataset is not None:
+        total = len(dataset.train) + len(dataset.validation)
+        with progress(err, "decoding", total, "images") as advance:
+            faults = verifying.find_faults(
+                dataset, max_pixels=round(max_megapixels * 1e6), advance=advance
+            )
+        put = verifying.quarantine(dataset.root, faults) if quarantine else None
+    verified = _verify_stores(there)
     gone = {*put.moved, *put.unlisted} if put else set()
     staying = [fault for fault in faults if fault.path not in gone and not fault.usable]
+    notes = dataset.notes if dataset is not None else there.records.notes if there.records else ()
     if as_json:
         print_json(
             {
                 "schema_version": 1,
-                "path": printable(dataset.root),
+                "path": printable(dataset.root if dataset is not None else path.absolute()),
                 "images": total,
                 "broken": sum(not fault.usable for fault in faults),
                 "usable": sum(fault.usable for fault in faults),
@@ -78,17 +94,39 @@ def verify(
                     }
                     for fault in faults
                 ],
-                "notes": [printable(note) for note in dataset.notes],
+                "stores": [verified_facts(store) for store in verified],
+                "notes": [printable(note) for note in notes],
             }
         )
     else:
-        for note in dataset.notes:
+        for note in notes:
             click.echo(f"note: {printable(note)}", err=True)
-        _print(dataset.root, total, faults)
-        if put is not None:
-            _print_quarantine(dataset.root, put)
-    if staying:
+        if dataset is not None:
+            _print(dataset.root, total, faults)
+            if put is not None:
+                _print_quarantine(dataset.root, put)
+        for store in verified:
+            print_verified(store)
+    if staying or any(not fault.usable for store in verified for fault in store.faults):
         context.exit(3)
+
+
+def _verify_stores(there: "There") -> "list[Verified]":
+    """Check a dataset's stores; their images are decoded where the files were not."""
+    from timesink.cli._console import err
+    from timesink.cli._progress import progress
+    from timesink.datasets.verify_store import verify_records, verify_store
+
+    verified = []
+    for store in there.stores:
+        with progress(err, f"checking {store.name}", None, "images") as advance:
+            decode = there.dataset is None
+            verified.append(verify_store(store, decode=decode, advance=advance))
+    if there.records is not None:
+        count = len(there.records.index)
+        with progress(err, "checking TFRecords", count, "images") as advance:
+            verified.append(verify_records(there.records, advance=advance))
+    return verified
 
 
 def _print(root: Path, total: int, faults: "list[Fault]") -> None:

@@ -7,7 +7,8 @@ from timesink.engines.job import Job
 from timesink.engines.recorder import Recorder
 from timesink.engines.tensorflow.step import FIGURES
 from timesink.loaders.tfdata import validation_batches
-from timesink.pipelines.stages import without_random
+from timesink.pipelines.order import validation_stream
+from timesink.pipelines.stages import for_validation
 
 
 def validate(
@@ -20,16 +21,14 @@ def validate(
         job.dataset.root,
         "validation",
         asked.dataset.max_bad,
-        lambda position: position,
+        validation_stream(images).image_at,
         recorder,
     )
-    batches = iter(
-        validation_batches(
-            images,
-            without_random(job.stages),
-            asked.pipeline,
-            batch_size=asked.training.batch_size,
-        )
+    batches = validation_batches(
+        images,
+        for_validation(job.stages),
+        asked.pipeline,
+        batch_size=asked.training.batch_size,
     )
     totals, seen, number = [0.0, 0.0, 0.0], 0, 0
     while not job.should_stop():

@@ -5,24 +5,29 @@ its beginning to the next one's, so recording it is part of it.
 """
 
 import math
+from dataclasses import asdict
 from typing import Any
 
 import tensorflow as tf
 
+from timesink import page_cache
 from timesink.engines.bad_images import BadImages
 from timesink.engines.job import Job
 from timesink.engines.recorder import Recorder
 from timesink.engines.tensorflow import checkpoint
+from timesink.engines.tensorflow.assembly import assemble
 from timesink.engines.tensorflow.capture import Capture
-from timesink.engines.tensorflow.devices import device_names, peak_device_bytes, prepare_devices
+from timesink.engines.tensorflow.counters import Counters
+from timesink.engines.tensorflow.devices import device_names, peak_device_bytes
 from timesink.engines.tensorflow.evaluate import validate
-from timesink.engines.tensorflow.networks import build_network
 from timesink.engines.tensorflow.opmap import ModelWatch
-from timesink.engines.tensorflow.optimizers import build_optimizer
-from timesink.engines.tensorflow.step import FIGURES, make_train_step, make_validation_step
+from timesink.engines.tensorflow.step import FIGURES, make_validation_step
 from timesink.engines.windows import plan_windows
 from timesink.errors import DatasetError, RunFileError
 from timesink.loaders.tfdata import training_batches
+
+SAMPLE_EVERY = 10
+"""Steps between two looks at the pipeline's queues."""
 
 
 class Trainer:
@@ -35,19 +40,12 @@ class Trainer:
         self.traces = 0
         self.batches: Any = None
         classes = len(job.dataset.classes)
-        strategy = prepare_devices(job.experiment)
-        with strategy.scope():
-            self.network = build_network(self.asked, job.experiment.pipeline.image_size, classes)
-            self.optimizer = build_optimizer(
-                self.asked, self.stream.steps_per_epoch, job.iterations
-            )
-            self.optimizer.build(self.network.model.trainable_variables)
-        self.train_step = make_train_step(
-            self.network, self.optimizer, strategy, self.asked, classes, self._on_trace
-        )
+        built = assemble(job, self._on_trace)
+        self.network, self.optimizer = built.network, built.optimizer
+        self.train_step = built.train_step
         self.validation_step = make_validation_step(self.network, self.asked, classes)
         self.variables = [*self.network.model.variables, *self.optimizer.variables]
-        self.devices = device_names(strategy)
+        self.devices = device_names(built.strategy)
         progress = checkpoint.restore(job.checkpoints, self.variables)
         images = job.dataset.fingerprint()
         if progress is not None and progress.images != images:
@@ -97,6 +95,9 @@ class Trainer:
             completed = self._validate()
         self.recorder.account("teardown")
         self.recorder.write("traces", count=self.traces)
+        read_bytes = page_cache.disk_read_bytes()
+        if read_bytes is not None:
+            self.recorder.write("disk_read", bytes=read_bytes)
         peak = peak_device_bytes(self.devices)
         if peak is not None:
             self.recorder.write("device_memory", peak_bytes=peak)
@@ -108,26 +109,27 @@ class Trainer:
             return True
         # Kept until the process ends: destroying an iterator can block for seconds on
         # autotune's sleeping model thread.
-        self.batches = batches = iter(
-            training_batches(
-                self.job.dataset.train,
-                self.job.stages,
-                self.job.experiment.pipeline,
-                self.stream,
-                first_position=self.bad.next_position,
-                last_epoch=last_epoch,
-            )
+        self.batches = batches = training_batches(
+            self.job.dataset.train,
+            self.job.stages,
+            self.job.experiment.pipeline,
+            self.stream,
+            first_position=self.bad.next_position,
+            last_epoch=last_epoch,
         )
         self.recorder.account("tracing")
         watch = ModelWatch(self.job.opmap, self.recorder)
         if self.capture.planned:
             watch.start()
+        counters: Counters | None = None
         first = True
         while self.iteration < self.job.iterations:
             self.capture.before_step(self.iteration + 1)
             if not self.step(batches):
                 self.bad.saw_the_end(last_epoch * self.stream.images_per_epoch)
                 break
+            if counters is not None and self.iteration % SAMPLE_EVERY == 0:
+                counters.sample()
             if self.job.should_stop():
                 return False
             self.between_steps()
@@ -135,8 +137,11 @@ class Trainer:
                 if self.capture.planned:
                     self.recorder.account("profile")
                 watch.stop()
+                counters = Counters(batches)
                 self.recorder.account("steps")
                 first = False
+        if counters is not None:
+            self.recorder.write("input_counters", nodes=[asdict(n) for n in counters.nodes()])
         if self.iteration == 0:
             raise DatasetError(
                 f"{self.job.dataset.root}: too few images could be decoded for a batch"
@@ -167,7 +172,7 @@ class Trainer:
             images=len(came),
             **dict(zip(FIGURES, figures, strict=True)),
         )
-        self.bad.saw(came)
+        self.bad.saw(came, in_order=batches.in_order)
         self.capture.end_step(self.iteration)
         return True
 

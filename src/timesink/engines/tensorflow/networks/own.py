@@ -1,21 +1,14 @@
 """The user's own network: `package.module:function` found, called and taken as a Network."""
 
-import difflib
-import importlib
 import inspect
-import re
-import sys
-import sysconfig
-import traceback
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import keras
 
 from timesink.engines.tensorflow.networks.network import AUXILIARY_WEIGHT, Network
 from timesink.engines.tensorflow.networks.probe import probe
-from timesink.errors import NetworkError
+from timesink.engines.users_code import find, told
+from timesink.errors import NetworkError, UsageError
 from timesink.experiment import TrainingSection
 
 _GIVEN = "input_shape, classes or num_classes, and dropout where training.dropout is set"
@@ -25,7 +18,10 @@ _BY_KEYWORD = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWOR
 def build_own(training: TrainingSection, image_size: int, classes: int) -> Network:
     """Build the network that `training.network` names; a mistake in it is a NetworkError."""
     spec = training.network
-    found = _find(spec)
+    try:
+        found = find(spec, "training.network")
+    except UsageError as error:
+        raise NetworkError(str(error)) from error
     if isinstance(found, keras.Model):
         if training.dropout is not None:
             raise NetworkError(_dropout_unused(spec, "is a model, not a function"))
@@ -49,59 +45,10 @@ def build_own(training: TrainingSection, image_size: int, classes: int) -> Netwo
     except Exception as error:
         raise NetworkError(
             f"training.network: {spec} cannot take images of "
-            f"({image_size}, {image_size}, 3): {_told(error)}"
+            f"({image_size}, {image_size}, 3): {told(error)}"
         ) from error
     weights = (1.0, *[AUXILIARY_WEIGHT] * (outputs.count - 1))
     return Network(spec, model, weights, from_logits=not outputs.probabilities)
-
-
-def _find(spec: str) -> Any:
-    """Import the module and get what is named in it."""
-    module_name, _, name = spec.partition(":")
-    if not module_name or not name:
-        raise NetworkError(f"training.network: found {spec!r}: write it as package.module:function")
-    if module_name.endswith(".py") or "/" in module_name:
-        dotted = module_name.removesuffix(".py").strip("./").replace("/", ".")
-        raise NetworkError(
-            f"training.network: {module_name} is a file: "
-            f"name the module, {dotted}:{name}, from the directory it is in"
-        )
-    module = _import(module_name, spec)
-    try:
-        return getattr(module, name)
-    except AttributeError:
-        public = [each for each in vars(module) if not each.startswith("_")]
-        close = difflib.get_close_matches(name, public, n=1, cutoff=0.6)
-        hint = f"; did you mean {module_name}:{close[0]}?" if close else ""
-        place = getattr(module, "__file__", None)
-        raise NetworkError(
-            f"training.network: {module_name} has no {name!r}"
-            f"{f' ({_shown(place)})' if place else ''}{hint}"
-        ) from None
-
-
-def _import(module_name: str, spec: str) -> ModuleType:
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    importlib.invalidate_caches()
-    try:
-        return importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        missing = error.name or ""
-        if module_name == missing or module_name.startswith(f"{missing}."):
-            raise NetworkError(
-                f"training.network: {spec}: no module named {missing!r} "
-                f"in {here} or among the installed packages"
-            ) from None
-        raise NetworkError(
-            f"training.network: {module_name} imports {missing!r}, "
-            f"which is not installed ({_place(error)})"
-        ) from error
-    except (Exception, SystemExit) as error:
-        raise NetworkError(
-            f"training.network: {module_name} cannot be imported: {_told(error)}"
-        ) from error
 
 
 def _call(function: Any, training: TrainingSection, image_size: int, classes: int) -> Any:
@@ -147,7 +94,7 @@ def _call(function: Any, training: TrainingSection, image_size: int, classes: in
     try:
         return function(**taken)
     except (Exception, SystemExit) as error:
-        raise NetworkError(f"training.network: {spec} failed: {_told(error)}") from error
+        raise NetworkError(f"training.network: {spec} failed: {told(error)}") from error
 
 
 def _dropout_unused(spec: str, why: str) -> str:
@@ -155,35 +102,3 @@ def _dropout_unused(spec: str, why: str) -> str:
         f"training.dropout: {spec} {why}: leave training.dropout out, "
         "or name a function with a parameter dropout"
     )
-
-
-def _told(error: BaseException) -> str:
-    """Say an exception in one line: its type, its message, and the place in the user's code."""
-    # Keras colours its messages and spreads them over paragraphs.
-    message = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", str(error)).split())
-    if len(message) > 300:
-        message = f"{message[:297]}..."
-    place = _place(error)
-    return f"{type(error).__name__}: {message}{f' ({place})' if place else ''}"
-
-
-def _place(error: BaseException) -> str:
-    """Find the last line of the user's own code that the exception came through."""
-    if isinstance(error, SyntaxError) and error.filename:
-        return f"{_shown(error.filename)}:{error.lineno}"
-    libraries = (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), "<")
-    own = Path(__file__).parent
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        path = Path(frame.filename)
-        if (
-            not frame.filename.startswith(libraries)
-            and "site-packages" not in path.parts
-            and path.parent != own
-        ):
-            return f"{_shown(frame.filename)}:{frame.lineno}"
-    return ""
-
-
-def _shown(filename: str) -> str:
-    path = Path(filename)
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

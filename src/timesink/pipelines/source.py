@@ -1,0 +1,22 @@
+"""The images that an experiment asks for, from the source that its pipeline reads."""
+
+from timesink.datasets.images import ImageDataset
+from timesink.datasets.sources import open_source
+from timesink.experiment import Experiment
+from timesink.pipelines.stages import parse_stages, split_for_store
+
+
+def open_images(asked: Experiment) -> ImageDataset:
+    """Find them; a store that was made by other stages, or is not there, is an error."""
+    pipeline = asked.pipeline
+    stored: tuple[str, ...] = ()
+    if pipeline.source == "materialized":
+        prefix, _ = split_for_store(parse_stages(pipeline.stages), pipeline.stored)
+        stored = tuple(map(str, prefix))
+    return open_source(
+        asked.dataset,
+        pipeline.source,
+        stages=stored,
+        image_size=pipeline.image_size,
+        stored=pipeline.stored,
+    )

@@ -1,0 +1,89 @@
+"""The process that measures a pipeline alone: a request on stdin, one JSON object on stdout.
+
+`python -m timesink.runs.input_child PARENT`; what goes wrong is an answer too.
+"""
+
+import json
+import os
+import sys
+import traceback
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NoReturn
+
+from timesink.engines.users_code import told
+from timesink.errors import TimesinkError
+from timesink.experiment import Experiment, parse
+from timesink.runs.worker import end_with_parent, leave
+
+
+def main(parent: int) -> NoReturn:
+    """Measure what the request asks for."""
+    end_with_parent(parent)
+    request = json.load(sys.stdin)
+    # What a user's own code prints must not come between.
+    out = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        answer = _answer(request)
+    except TimesinkError as error:
+        answer = {"error": type(error).__name__, "message": str(error)}
+    except Exception as error:
+        message = f"the pipeline failed: {told(error)}"
+        traceback.print_exc()
+        answer = {"error": "RunError", "message": message}
+    with os.fdopen(out, "w") as file:
+        json.dump(answer, file)
+    leave(0)  # at once: taking an iterator apart can take seconds
+
+
+def _answer(request: dict[str, Any]) -> dict[str, Any]:
+    from timesink.engines.tensorflow.input_alone import Length, measure
+
+    trace_to = Path(request["trace_to"]) if request["trace_to"] else None
+    length = Length(**request["length"])
+    if request["own"] is not None:
+        from timesink.engines.tensorflow.own_pipeline import own_batches
+
+        return _plain(measure(own_batches(request["own"]), length, trace_to))
+    asked = parse(request["experiment"], "the request")
+    if request["part"] == "prefixes":
+        from timesink.engines.tensorflow.prefixes import prefix_costs
+
+        dataset, stages = _opened(asked)
+        costs = prefix_costs(dataset.train, stages, asked, seconds=request["length"]["seconds"])
+        return {"prefixes": [asdict(cost) for cost in costs]}
+    return _plain(measure(_batches(asked), length, trace_to))
+
+
+def _batches(asked: Experiment) -> Any:
+    from timesink.loaders.tfdata import training_batches
+    from timesink.pipelines.order import training_stream
+
+    dataset, stages = _opened(asked)
+    stream = training_stream(
+        dataset.train,
+        seed=asked.seed,
+        batch_size=asked.training.batch_size,
+        shuffle=asked.pipeline.shuffle,
+    )
+    # Cold images are cold once; else the epochs go on for as long as the measurement.
+    epochs = 1 if asked.pipeline.cache == "cold" else 1_000_000
+    return training_batches(
+        dataset.train, stages, asked.pipeline, stream, first_position=0, last_epoch=epochs
+    )
+
+
+def _opened(asked: Experiment) -> Any:
+    from timesink.pipelines.source import open_images
+    from timesink.pipelines.stages import parse_stages
+
+    return open_images(asked), parse_stages(asked.pipeline.stages)
+
+
+def _plain(measured: Any) -> dict[str, Any]:
+    return {**asdict(measured), "trace": str(measured.trace) if measured.trace else None}
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
