@@ -17,9 +17,6 @@ Rates = dict[str, list[float]]
 
 QUIET_PERCENT = 30
 LONGEST_WAIT_S = 3.0
-AT_ONCE_S = 0.002
-"""A batch that comes sooner was there already."""
-MOST_AHEAD = 400
 
 
 def alternate(candidates: Mapping[str, Round], rounds: int) -> Rates:
@@ -40,20 +37,6 @@ def pull(batches: Iterator[Any], count: int, batch_size: int) -> float:
     for _ in range(count):
         next(batches)
     return count * batch_size / (time.perf_counter() - begin)
-
-
-def drain(batches: Iterator[Any]) -> None:
-    """Take what was made ahead, until batches have to be waited for.
-
-    While its turn is another's, a pipeline fills its queues, and AUTOTUNE makes them long.
-    """
-    waited = 0
-    for _ in range(MOST_AHEAD):
-        begin = time.perf_counter()
-        next(batches)
-        waited = waited + 1 if time.perf_counter() - begin > AT_ONCE_S else 0
-        if waited == 4:
-            return
 
 
 def wait_for_quiet() -> None:

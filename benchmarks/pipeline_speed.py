@@ -25,7 +25,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ import numpy as np
 
 from _experts import EXPERTS
 from _peers import PEERS, Peer
-from _rounds import Rates, alternate, best, drain, print_table, pull, ratio
+from _rounds import Rates, alternate, best, print_table, pull, ratio
 from _training import images as make_images
 from timesink import machine, page_cache
 from timesink.datasets import converting
@@ -59,9 +59,7 @@ FINALISTS = 3
 OURS = "timesink"
 ENDLESS = 10**6
 COPIES = 3
-
-_kept: list[Any] = []
-"""Iterators: destroying one can block for seconds on autotune's sleeping thread."""
+WARM_UP_BATCHES = 12
 
 
 def ours(asked: Experiment) -> Iterator[Any]:
@@ -69,16 +67,16 @@ def ours(asked: Experiment) -> Iterator[Any]:
     images = open_images(asked).train
     stages = parse_stages(asked.pipeline.stages)
     stream = training_stream(images, seed=0, batch_size=BATCH_SIZE, shuffle=asked.pipeline.shuffle)
-    batches = training_batches(
+    return training_batches(
         images, stages, asked.pipeline, stream, first_position=0, last_epoch=ENDLESS
     )
-    _kept.append(batches)
-    return iter(batches)
 
 
-def going_on(batches: Iterator[Any], count: int) -> float:
-    """Measure a pipeline that has run before."""
-    drain(batches)
+def measured(make: Callable[[], Iterator[Any]], count: int) -> float:
+    """Measure a pipeline that is made for it: an idle one fills its queues, gigabytes in all."""
+    batches = make()
+    for _ in range(WARM_UP_BATCHES):
+        next(batches)
     return pull(batches, count, BATCH_SIZE)
 
 
@@ -106,11 +104,13 @@ def against_experts(asked: Experiment, rounds: int, peer_python: str) -> bool:
         name: expert.dataset(images.paths, images.labels, size, BATCH_SIZE, cores)
         for name, expert in EXPERTS.items()
     }
-    batches = {OURS: ours(asked), **{name: iter(dataset) for name, dataset in written.items()}}
-    _kept.extend(batches.values())
-    for name, some in batches.items():
-        check_batches(name, some)
-    candidates = {name: lambda some=some: going_on(some, count) for name, some in batches.items()}
+    makers: dict[str, Callable[[], Iterator[Any]]] = {
+        OURS: lambda: ours(asked),
+        **{name: lambda dataset=dataset: iter(dataset) for name, dataset in written.items()},
+    }
+    for name, make in makers.items():
+        check_batches(name, make())
+    candidates = {name: lambda make=make: measured(make, count) for name, make in makers.items()}
     first = alternate({name: candidates[name] for name in EXPERTS}, max(2, rounds // 4))
     print_table(first, best(first, iter(EXPERTS)), "1. experts")
     finalists = sorted(EXPERTS, key=lambda name: -np.median(first[name]))[:FINALISTS]
@@ -147,12 +147,11 @@ def against_experts(asked: Experiment, rounds: int, peer_python: str) -> bool:
 def against_raw(asked: dict[str, Experiment], rounds: int) -> list[bool]:
     """Print part 3; tells which of the sources are as quick as they should be."""
     count = len(open_images(asked["raw"]).train) // BATCH_SIZE
-    batches = {source: ours(experiment) for source, experiment in asked.items()}
     counts = dict.fromkeys(asked, count) | {"materialized": 4 * count}
     warm = alternate(
         {
-            source: lambda some=some, source=source: going_on(some, counts[source])
-            for source, some in batches.items()
+            source: lambda source=source: measured(lambda: ours(asked[source]), counts[source])
+            for source in asked
         },
         rounds,
     )

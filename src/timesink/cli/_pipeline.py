@@ -8,9 +8,11 @@ from rich.table import Table
 
 from timesink.cli._console import out
 from timesink.cli._stages import print_stages
-from timesink.cli.dataset._text import byte_size
+from timesink.cli.dataset._text import byte_size, printable
 
 Facts = Mapping[str, Any]
+
+BAD_SHOWN = 5
 
 
 def print_pipeline(facts: Facts) -> None:
@@ -54,6 +56,13 @@ def _print_first(facts: Facts) -> None:
         f"{facts['cores']} cores; {facts['batches']:,} batches in {facts['measured_s']:,.1f} s"
     )
     _print_cache(facts)
+    bad = facts["bad_images"]
+    if bad:
+        out.print(f"[yellow]{len(bad):,} broken image(s) left out:[/]")
+    for image in bad[:BAD_SHOWN]:
+        out.print(f"  {escape(printable(image['path']))}: {escape(image['reason'])}")
+    if len(bad) > BAD_SHOWN:
+        out.print(f"  [dim]… and {len(bad) - BAD_SHOWN:,} more; --json lists all[/]")
     if facts["ended"]:
         out.print("[yellow]the images ended before the time was up[/]")
 

@@ -215,19 +215,23 @@ def image_maker(
     *,
     upto: int | None = None,
 ) -> Callable[..., Any]:
-    """Give the function that makes one image, or does its first stages: (position, index, …)."""
+    """Give the function that makes one image, or does its first stages, of an element.
+
+    It gives position, index and the image.
+    """
     size, seed, images_per_epoch = pipeline.image_size, stream.seed, stream.images_per_epoch
     online = online_stages(images, stages, pipeline)[:upto]
 
     @tf.autograph.experimental.do_not_convert
-    def make(position: Any, index: Any, *about: Any) -> Any:
+    def make(*element: Any) -> Any:
         def key_of(number: int) -> Any:
             epoch = position // images_per_epoch
             return tf.stack([tf.constant(seed * 256 + number, tf.int64), epoch * 2**40 + index])
 
         with tf.name_scope("read"):
+            position, index, *about = source.unpack(*element)
             value = source.read(index, *about)
-        return apply_stages(online, value, key_of, size)
+        return position, index, apply_stages(online, value, key_of, size)
 
     return make
 
@@ -236,8 +240,8 @@ def _with_label(make: Callable[..., Any], images: ImageSet, size: int) -> Callab
     labels = tf.constant(images.labels, tf.int32)
 
     @tf.autograph.experimental.do_not_convert
-    def load(position: Any, index: Any, *about: Any) -> Batch:
-        value = make(position, index, *about)
+    def load(*element: Any) -> Batch:
+        position, index, value = make(*element)
         value.set_shape([size, size, 3])
         with tf.name_scope("read"):
             return value, tf.gather(labels, index), position

@@ -6,7 +6,9 @@
 import json
 import os
 import sys
+import time
 import traceback
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
@@ -53,10 +55,52 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         dataset, stages = _opened(asked)
         costs = prefix_costs(dataset.train, stages, asked, seconds=request["length"]["seconds"])
         return {"prefixes": [asdict(cost) for cost in costs]}
-    return _plain(measure(_batches(asked), length, trace_to))
+    batches = _batches(asked)
+    measured = _plain(measure(batches, length, trace_to))
+    return {**measured, "bad_images": batches.told}
 
 
-def _batches(asked: Experiment) -> Any:
+class _Watched(Iterator[Any]):
+    """Batches of an experiment, with its broken images named as they are passed over."""
+
+    process = 1
+
+    def __init__(self, batches: Any, asked: Experiment, dataset: Any, stream: Any) -> None:
+        from timesink.engines.bad_images import BadImages
+
+        self.batches, self.told = batches, list[dict[str, str]]()
+        self._bad = BadImages(
+            dataset.train,
+            dataset.root,
+            "training",
+            asked.dataset.max_bad,
+            stream.image_at,
+            self,
+        )
+
+    @property
+    def iterator(self) -> Any:
+        """What tf.data's counters are asked of."""
+        return self.batches.iterator
+
+    def __next__(self) -> Any:
+        batch = next(self.batches)
+        self._bad.saw(batch[2].numpy().tolist(), in_order=self.batches.in_order)
+        return batch
+
+    def now_ns(self) -> int:
+        """Do as a run's journal does."""
+        return time.monotonic_ns()
+
+    def account(self, name: str) -> None:
+        """Do as a run's journal does: nothing is kept of it here."""
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Keep what is said of a broken image."""
+        self.told.append({"path": fields["path"], "reason": fields["reason"]})
+
+
+def _batches(asked: Experiment) -> _Watched:
     from timesink.loaders.tfdata import training_batches
     from timesink.pipelines.order import training_stream
 
@@ -69,9 +113,10 @@ def _batches(asked: Experiment) -> Any:
     )
     # Cold images are cold once; else the epochs go on for as long as the measurement.
     epochs = 1 if asked.pipeline.cache == "cold" else 1_000_000
-    return training_batches(
+    batches = training_batches(
         dataset.train, stages, asked.pipeline, stream, first_position=0, last_epoch=epochs
     )
+    return _Watched(batches, asked, dataset, stream)
 
 
 def _opened(asked: Experiment) -> Any:

@@ -189,6 +189,7 @@ def facts_of(answer: Mapping[str, Any]) -> dict[str, Any]:
         "bytes_read": answer["read_bytes"],
         "taken_images": answer["taken_images"],
         **counter_facts(answer["nodes"]),
+        "bad_images": answer.get("bad_images", []),
         "ended": answer["ended"],
         "trace": answer["trace"],
         "trace_images": answer["trace_images"],

@@ -114,6 +114,8 @@ def print_verified(verified: "Verified") -> None:
 
     from timesink.cli._console import out
     from timesink.cli.dataset._text import printable
+    from timesink.datasets.stores.contents import is_store
+    from timesink.datasets.verify import CHECKSUM
 
     place = escape(printable(verified.path))
     if not verified.faults:
@@ -135,4 +137,8 @@ def print_verified(verified: "Verified") -> None:
         out.print(f"… and {more:,} more; --json lists all", style="dim")
     broken = sum(not fault.usable for fault in verified.faults)
     if broken:
-        out.print(f"[red]{place}: {broken:,} faults[/red]; convert again", soft_wrap=True)
+        # What is as it was written, and broken all the same, would be copied again as it is.
+        damaged = any(fault.record is None or fault.fault == CHECKSUM for fault in verified.faults)
+        hint = "; convert again" if damaged and is_store(verified.path) else ""
+        words = "1 fault" if broken == 1 else f"{broken:,} faults"
+        out.print(f"[red]{place}: {words}[/red]{hint}", soft_wrap=True)

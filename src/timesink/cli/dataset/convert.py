@@ -1,5 +1,7 @@
 """`timesink dataset convert`: image files as TFRecords, or as arrays with the first stages done."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -162,14 +164,28 @@ def _rendering(
         raise MissingExtraError("rendering images", "cpu")
 
     def render(paths: Any) -> Any:
-        import os
-
-        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-        from timesink.loaders.prefix import render as run
+        with _quiet():
+            from timesink.loaders.prefix import render as run
 
         return run(paths, prefix, size, stored, workers=workers)
 
     return Rendered(tuple(map(str, prefix)), size, side, stored), render
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what TensorFlow says of itself while it is loaded off the screen."""
+    import os
+
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    screen, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(screen, 2)
+        os.close(screen)
+        os.close(nowhere)
 
 
 def _parsed(stages: str) -> Any:

@@ -83,8 +83,8 @@ class _Pipeline:
         )
 
         @tf.autograph.experimental.do_not_convert
-        def weigh(position: Any, index: Any, *about: Any) -> Any:
-            value = make(position, index, *about)
+        def weigh(*element: Any) -> Any:
+            _, _, value = make(*element)
             if value.dtype == tf.string:
                 return tf.cast(tf.strings.length(value), tf.int64), 0.0
             size = tf.size(value, tf.int64) * value.dtype.size
