@@ -1,8 +1,8 @@
 # make demo    an image set, a training run and its tables, from nothing, in a few minutes
 # make test    every test          make check   lint, format and types
 # make bench   the figures of benchmarks/, each as a ratio within one run; half an hour
-# make bench-truth   the ledger against planted delays, XProf, and layers run alone
-# make bench-truth   is the ledger true: planted delays, XProf's figures, layers run alone
+# make bench-truth   is it true: planted delays and stages, XProf's figures, layers run alone
+# make bench-pipeline   the input pipeline against tf.data by hand, its sources, what measuring costs
 # make soak    kill -9 at random moments, and damaged traces, for a quarter of an hour
 
 PYTHON ?= python3
@@ -10,7 +10,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test check bench bench-truth soak clean
+.PHONY: demo test check bench bench-truth bench-pipeline soak clean
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -42,9 +42,14 @@ bench: $(READY)
 bench-truth: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	$(BIN)/python benchmarks/planted_delays.py
+	$(BIN)/python benchmarks/planted_stages.py
 	$(BIN)/python benchmarks/against_xprof.py
 	$(BIN)/python benchmarks/isolation.py
 	$(BIN)/python benchmarks/isolation.py --threads 1
+
+bench-pipeline: $(READY)
+	$(BIN)/python benchmarks/pipeline_cost.py
+	$(BIN)/python benchmarks/pipeline_speed.py
 
 soak: $(READY)
 	$(BIN)/python -m pytest -m soak tests/soak

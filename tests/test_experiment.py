@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from timesink.errors import ExperimentError
-from timesink.experiment import Experiment, load, parse, to_toml
+from timesink.experiment import Experiment, load, parse
+from timesink.experiment_toml import to_toml
 
 
 def mistake(tmp_path: Path, text: str, *settings: str) -> str:

@@ -1,18 +1,15 @@
 """What is asked for: the experiment's models, read from TOML (or XML) with `--set` on top."""
 
-import difflib
-import json
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-import tomlkit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from tomlkit.items import Table
 
 from timesink.errors import ExperimentError
+from timesink.experiment_words import did_you_mean, mistake, schema_of
 
 NETWORKS = ("alexnet", "vgg11", "vgg16", "googlenet", "resnet50", "mobilenetv2")
 """The networks that come with Timesink; `package.module:function` is one's own."""
@@ -164,7 +161,7 @@ class TrainingSection(_Section):
         if self.network not in NETWORKS and ":" not in self.network:
             raise ValueError(
                 f"training.network: found {self.network!r}, allowed: {', '.join(NETWORKS)}, "
-                f"or package.module:function{_did_you_mean(self.network, NETWORKS)}"
+                f"or package.module:function{did_you_mean(self.network, NETWORKS)}"
             )
         return self
 
@@ -270,7 +267,8 @@ def parse(values: Mapping[str, Any], where: str, settings: Sequence[str] = ()) -
     try:
         return Experiment.model_validate(merged)
     except ValidationError as error:
-        lines = dict.fromkeys(_line(detail, where, origin) for detail in error.errors())
+        found = (mistake(detail, _schema(), where, origin) for detail in error.errors())
+        lines = dict.fromkeys(found)
         raise ExperimentError("\ntimesink: ".join(lines)) from None
 
 
@@ -288,7 +286,7 @@ def _parse_setting(setting: str) -> tuple[str, Any]:
         raise ExperimentError(
             f"--set {setting}: write it as key=value, e.g. training.batch_size=64"
         )
-    schema = _schema_of(key.split("."))
+    schema = schema_of(_schema(), key.split("."))
     if not raw.strip() and schema is not None:
         return key, UNSET
     if schema is not None and schema.get("type") == "string":
@@ -302,138 +300,3 @@ def _parse_setting(setting: str) -> tuple[str, Any]:
 @cache
 def _schema() -> dict[str, Any]:
     return Experiment.model_json_schema()
-
-
-def _schema_of(path: Sequence[str | int]) -> dict[str, Any] | None:
-    """Find the JSON schema of a key, or None where there is no such key."""
-    node = whole = _schema()
-    for part in path:
-        reference = node.get("$ref")
-        if reference is not None:
-            node = whole["$defs"][str(reference).rsplit("/", 1)[1]]
-        found = node.get("properties", {}).get(part) or node.get("additionalProperties")
-        if not isinstance(found, dict):
-            return None
-        node = found
-    return node
-
-
-def _line(detail: Any, where: str, origin: Mapping[str, str]) -> str:
-    """Say one mistake in one line: where, key, what was found, what is allowed."""
-    location = [str(part) for part in detail["loc"]]
-    if detail["type"] == "extra_forbidden":
-        siblings = _keys_beside(location)
-        key = ".".join(location)
-        return (
-            f"{origin.get(key, where)}: {key}: unknown key"
-            f"{_did_you_mean(location[-1], siblings)}; allowed here: {', '.join(siblings)}"
-        )
-    if detail["type"] == "value_error":
-        return f"{where}: {detail['ctx']['error']}"
-    # A union adds a branch's name to the location: the longest known prefix is the key.
-    while location and _schema_of(location) is None:
-        location.pop()
-    key = ".".join(location)
-    schema = _schema_of(location) or {}
-    found = detail["input"]
-    allowed = _allowed(schema)
-    hint = _did_you_mean(found, schema.get("enum", ())) if isinstance(found, str) else ""
-    return f"{origin.get(key, where)}: {key}: found {_show(found)}, allowed: {allowed}{hint}"
-
-
-def _keys_beside(location: Sequence[str]) -> list[str]:
-    parent = _schema_of(location[:-1]) if len(location) > 1 else _schema()
-    assert parent is not None
-    if "$ref" in parent:
-        name = str(parent["$ref"]).rsplit("/", 1)[1]
-        parent = _schema()["$defs"][name]
-    return list(parent["properties"])
-
-
-def _did_you_mean(found: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(found, list(known), n=1, cutoff=0.6)
-    return f"; did you mean {close[0]}?" if close else ""
-
-
-def _show(value: Any) -> str:
-    text = json.dumps(value, default=str, ensure_ascii=False)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-_TYPES = {
-    "integer": "a whole number",
-    "number": "a number",
-    "string": "a text",
-    "boolean": "true or false",
-    "array": "a list of texts",
-    "object": "a table",
-    "null": "nothing",
-}
-
-
-def _allowed(schema: Mapping[str, Any]) -> str:
-    """Put the JSON schema of one value into words."""
-    if "anyOf" in schema:
-        words = [_allowed(branch) for branch in schema["anyOf"] if branch.get("type") != "null"]
-        return " or ".join(words)
-    if "enum" in schema:
-        return ", ".join(map(str, schema["enum"]))
-    if "const" in schema:
-        return str(schema["const"])
-    text = _TYPES.get(str(schema.get("type", "object")), "something else")
-    named = schema.get("additionalProperties")
-    if isinstance(named, Mapping):
-        text += f": name = {_allowed(named)}"
-    bounds = [
-        f"{sign} {schema[key]}"
-        for key, sign in (
-            ("minimum", "≥"),
-            ("exclusiveMinimum", ">"),
-            ("maximum", "≤"),
-            ("exclusiveMaximum", "<"),
-        )
-        if key in schema
-    ]
-    if bounds:
-        text += " " + " and ".join(bounds)
-    if "pattern" in schema:
-        text += " of letters, digits, '.', '_' and '-'"
-    return text
-
-
-def to_toml(experiment: Experiment, *, comments: bool) -> str:
-    """Write an experiment completely; a key that is left out stands as a comment."""
-    document = tomlkit.document()
-    _write_section(document, experiment, comments=comments)
-    return tomlkit.dumps(document)
-
-
-def _write_section(
-    target: tomlkit.TOMLDocument | Table, section: BaseModel, comments: bool
-) -> None:
-    for name, field in type(section).model_fields.items():
-        value = getattr(section, name)
-        if isinstance(value, BaseModel):
-            table = tomlkit.table()
-            _write_section(table, value, comments)
-            if comments and type(value).__doc__:
-                target.add(tomlkit.nl())
-                target.add(tomlkit.comment(str(type(value).__doc__)))
-            target.add(name, table)
-            continue
-        schema = _allowed_words(type(section), name)
-        note = f"{field.description or schema}"
-        if value is None:
-            if comments:
-                target.add(tomlkit.comment(f"{name} =   # {note}"))
-            continue
-        item = tomlkit.inline_table() if isinstance(value, dict) else tomlkit.item(value)
-        if isinstance(value, dict):
-            item.update(value)
-        if comments:
-            item.comment(note)
-        target.add(name, item)
-
-
-def _allowed_words(section: type[BaseModel], name: str) -> str:
-    return _allowed(section.model_json_schema()["properties"][name])

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from timesink.ledger.stages import PipelineWork
+from timesink.ledger.stages import PipelineWork, StageWork
 
 FRAMEWORK = "framework"
 
@@ -17,22 +17,20 @@ def stage_rows(
     core or for the disk within an op works by this measure, but takes no CPU time.
     """
     costs = prefix_differences(prefixes)
-    rows = []
-    for each in work.stages:
-        cost = costs.get(each.stage, {})
-        rows.append(
-            {
-                "stage": each.stage,
-                "kind": each.kind,
-                "work_ms_per_image": _ms(each.work_ns, images),
-                "cpu_ms_per_image": cost.get("cpu_ms_per_image"),
-                "share": each.work_ns / work.busy_ns if work.busy_ns else 0.0,
-                "parallelism": each.work_ns / work.wall_ns if work.wall_ns else 0.0,
-                "calls_per_image": each.calls / images if images else None,
-                "bytes_in": cost.get("bytes_in"),
-                "bytes_out": cost.get("bytes_out"),
-            }
-        )
+    rows = [
+        {
+            "stage": each.stage,
+            "kind": each.kind,
+            "work_ms_per_image": _ms(each.work_ns, images) if each.calls else None,
+            "cpu_ms_per_image": costs.get(each.stage, {}).get("cpu_ms_per_image"),
+            "share": each.work_ns / work.busy_ns if work.busy_ns else 0.0,
+            "parallelism": each.work_ns / work.wall_ns if work.wall_ns else 0.0,
+            "calls_per_image": each.calls / images if images else None,
+            "bytes_in": costs.get(each.stage, {}).get("bytes_in"),
+            "bytes_out": costs.get(each.stage, {}).get("bytes_out"),
+        }
+        for each in _with_unseen(work.stages, list(costs))
+    ]
     return {
         "stages": rows,
         "closure": work.explained if work.busy_ns else None,
@@ -41,6 +39,16 @@ def stage_rows(
             for name, work_ns, calls in work.unplaced
         ],
     }
+
+
+def _with_unseen(seen: Sequence[StageWork], run: Sequence[str]) -> list[StageWork]:
+    """Add stages that were run but are too cheap for the profiler to see, in their place."""
+    rows = list(seen)
+    for before, stage in zip(("", *run), run, strict=False):
+        if all(row.stage != stage for row in rows):
+            place = next((n + 1 for n, row in enumerate(rows) if row.stage == before), 0)
+            rows.insert(place, StageWork(stage, 0, 0, "stage"))
+    return rows
 
 
 def prefix_differences(prefixes: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, float]]:

@@ -25,7 +25,8 @@ def init(path: Path, settings: tuple[str, ...], force: bool) -> None:
       timesink experiment init mine.toml --set training.network=resnet50
     """
     from timesink.cli._console import next_command
-    from timesink.experiment import load, to_toml
+    from timesink.experiment import load
+    from timesink.experiment_toml import to_toml
     from timesink.files import write_atomically
 
     write_atomically(path, to_toml(load(None, settings), comments=True), force=force)

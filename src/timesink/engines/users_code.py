@@ -64,7 +64,9 @@ def told(error: BaseException) -> str:
     # Keras colours its messages and spreads them over paragraphs.
     message = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", str(error)).split())
     # TensorFlow puts the names of its own functions and ops around what it says.
-    message = re.sub(r"\{\{(function_)?node \S*\}\}\s*|\s*\[Op:\w+\]( name:.*)?$", "", message)
+    message = re.sub(
+        r"\{\{(function_)?node \S*\}\}\s*|\s*\[\[\]\]|\s*\[Op:\w+\]( name:.*)?$", "", message
+    )
     if len(message) > 300:
         message = f"{message[:297]}..."
     place = _place(error)

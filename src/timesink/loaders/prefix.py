@@ -67,7 +67,8 @@ def to_levels(image: Any) -> Any:
 
 
 def _rounded(levels: Any) -> Any:
-    return tf.saturate_cast(tf.round(levels), tf.uint8)
+    # What can leave 0 to 255 is never stored as uint8: `split_for_store` sees to it.
+    return tf.cast(tf.round(levels), tf.uint8)
 
 
 def _no_key(number: int) -> Any:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-import psutil
 import tensorflow as tf
 
 from timesink import machine
@@ -140,7 +139,7 @@ class WholeDataset(Batches):
         super().__init__(make, span, deterministic=pipeline.deterministic)
         self._stream, self._made = stream, list[Batch]()
         needed = stream.images_per_epoch * pipeline.image_size**2 * 3 * 4
-        available = psutil.virtual_memory().available
+        available = machine.available_memory_bytes()
         if needed > 0.9 * available:
             raise OutOfMemoryError(
                 f"pipeline.mode = whole_dataset needs {needed / 2**30:.1f} GiB for an epoch, "

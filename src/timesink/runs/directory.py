@@ -12,7 +12,8 @@ from typing import Any
 import polars as pl
 
 from timesink.errors import OutputExistsError, RunError, RunFileError
-from timesink.experiment import Experiment, load, to_toml
+from timesink.experiment import Experiment, load
+from timesink.experiment_toml import to_toml
 from timesink.files import TEMPORARY_SUFFIX, replacing, write_atomically
 from timesink.ledger.levels import by_layer
 from timesink.runs.books import close_books

@@ -1,6 +1,7 @@
 """Shards of rendered images: what a renderer gives in order becomes `.npy` files, one by one."""
 
 import io
+import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,6 +23,9 @@ Render = Callable[[Sequence[str]], Iterator[tuple[NDArray[np.int64], NDArray[Any
 
 WAITING_BYTES = 256 << 20
 """Images that may wait for the disk while others are rendered."""
+
+SYNC_BYTES = 8 << 20
+"""Written before the kernel is told to begin with it."""
 
 _BLOCK_BYTES = 1 << 20
 
@@ -123,6 +127,7 @@ class _OpenShard:
         self.crc = google_crc32c.value(self.header)
         self.came: list[int] = []
         self.crcs: list[int] = []
+        self.unsynced = 0
         self._write(self.header)
 
     def add(self, order: NDArray[np.int64], images: NDArray[Any]) -> None:
@@ -167,7 +172,12 @@ class _OpenShard:
         return "not decodable by TensorFlow" if fault in (None, *USABLE) else str(fault)
 
     def _write(self, content: Any) -> None:
-        self.file.write(content)
+        self.unsynced += self.file.write(content)
+        if self.unsynced >= SYNC_BYTES:
+            # Starts to write it out, without waiting: else all of a shard is waited for at its end.
+            self.file.flush()
+            os.posix_fadvise(self.file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            self.unsynced = 0
 
 
 def _header(rendered: Rendered, images: int) -> bytes:
