@@ -1,6 +1,7 @@
-"""Files that are whole or absent: written under a temporary name, then renamed."""
+"""Files that are whole or absent: written under a temporary name, then renamed; one writer."""
 
 import errno
+import fcntl
 import os
 import secrets
 import shutil
@@ -8,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from timesink.errors import DiskFullError, OutputExistsError
+from timesink.errors import DiskFullError, OutputExistsError, TimesinkError
 
 TEMPORARY_SUFFIX = ".tmp"
 """Ends the name of everything that is still being written; safe to delete at any time."""
@@ -43,6 +44,22 @@ def replacing(path: Path, *, force: bool = True) -> Iterator[Path]:
     except BaseException:
         _remove(temporary)
         raise
+
+
+@contextmanager
+def alone_in(folder: Path, what: str, error: type[TimesinkError]) -> Iterator[None]:
+    """Keep a second one out of a folder: it would remove the first one's unfinished files."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise error(f"{folder}: another {what} is at work there; wait for its end") from None
+        except OSError:
+            pass  # a filesystem without locks
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def write_atomically(path: Path, content: str | bytes, *, force: bool = True) -> None:

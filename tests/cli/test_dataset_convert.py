@@ -55,7 +55,7 @@ def test_materialized_images_are_rendered_and_numpy_opens_them(photos, say, tmp_
     done = say("dataset", "convert", "photos", *arguments, "--max-bad", 0.1)
 
     assert done.code == 0, done.err
-    assert "1 broken images are left out" in done.err
+    assert "broken images left out: 1" in done.err
     assert "truncated: train/class 0/broken.jpg" in done.err
     assert f"dataset.path={tmp_path / 'out'}" in done.err.replace("\n", "")
     assert "pipeline.image_size=16" in done.err

@@ -1,13 +1,11 @@
 """A dataset made into a store: on all cores, shard by shard, resumable, whole only at the end."""
 
 import errno
-import fcntl
 import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +28,7 @@ from timesink.errors import (
     OutputExistsError,
     UsageError,
 )
-from timesink.files import TEMPORARY_SUFFIX
+from timesink.files import TEMPORARY_SUFFIX, alone_in
 
 SPARE = 1.02
 """How much more room is asked for than the images need."""
@@ -69,7 +67,7 @@ def convert(
     try:
         _check_out(plan, force=force)
         plan.out.mkdir(parents=True, exist_ok=True)
-        with _alone_in(plan.out):
+        with alone_in(plan.out, "conversion", UsageError):
             _check_out(plan, force=force)
             return _Conversion(plan, max_bad, advance).run(render, workers, force=force)
     except OSError as error:
@@ -277,23 +275,6 @@ def _check_out(plan: Plan, *, force: bool) -> None:
         raise OutputExistsError(
             f"{out} was made of other images or with other options; --force makes it again"
         )
-
-
-@contextmanager
-def _alone_in(out: Path) -> Iterator[None]:
-    """Keep a second conversion out: it would remove this one's unfinished files."""
-    descriptor = os.open(out, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise UsageError(f"{out}: another conversion is at work there; wait for its end") from None
-    except OSError:
-        pass  # a filesystem without locks
-    try:
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _full(out: Path) -> str:

@@ -1,6 +1,5 @@
 """Brings the images of a remote place to a local folder: only the chosen, only what differs."""
 
-import fcntl
 import os
 import stat
 import time
@@ -23,6 +22,7 @@ from timesink.datasets.remotes.remote import (
 from timesink.datasets.remotes.walk import RemoteFile, RemoteListing, list_images
 from timesink.datasets.sync_state import SyncState
 from timesink.errors import SyncError
+from timesink.files import alone_in
 
 SAVE_EVERY_S = 5.0
 SAVING_SHARE = 0.05
@@ -249,20 +249,10 @@ def _refuse_overlap(address: Address, local: Path) -> None:
 
 @contextmanager
 def _alone_in(local: Path) -> Iterator[None]:
-    """Keep a second sync out of the same folder: it would remove this one's unfinished files."""
+    """Make the folder, and keep a second sync out of it."""
     try:
         local.mkdir(parents=True, exist_ok=True)
-        folder = os.open(local, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
         raise SyncError(f"{local}: cannot be used: {error.strerror}") from None
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(folder)
-        raise SyncError(f"{local}: another sync is at work there; wait for its end") from None
-    except OSError:
-        pass  # a filesystem without locks
-    try:
+    with alone_in(local, "sync", SyncError):
         yield
-    finally:
-        os.close(folder)

@@ -267,7 +267,7 @@ def _print(plan: "Plan", converted: "Converted", facts: dict[str, Any]) -> None:
     for note in _notes(plan):
         err.print(f"[yellow]note:[/yellow] {escape(printable(note))}", soft_wrap=True)
     if converted.left_out:
-        err.print(f"[yellow]{len(converted.left_out):,} broken images are left out:[/yellow]")
+        err.print(f"[yellow]broken images left out: {len(converted.left_out):,}[/yellow]")
         for name, fault in converted.left_out[:NAMES_SHOWN]:
             err.print(f"  {fault}: {escape(printable(name))}", soft_wrap=True)
         if len(converted.left_out) > NAMES_SHOWN:

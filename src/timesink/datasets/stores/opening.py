@@ -34,7 +34,7 @@ def open_store(store: StoreFiles, asked: DatasetSection, root: Path) -> ImageDat
         left_out = store.index.filter(pl.col("fault").is_not_null())
         first = os.fsdecode(left_out["path"][0])
         notes.append(
-            f"{manifest.left_out_images} broken images were left out when the store was made, "
+            f"broken images left out when the store was made: {manifest.left_out_images}, "
             f"such as {first} ({left_out['fault'][0]})"
         )
     return replace(dataset, notes=tuple(notes))
