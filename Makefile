@@ -49,6 +49,7 @@ bench-truth: $(READY)
 
 bench-pipeline: $(READY)
 	$(BIN)/python benchmarks/pipeline_cost.py
+	$(BIN)/python benchmarks/source_pixels.py
 	$(BIN)/python benchmarks/pipeline_speed.py
 
 soak: $(READY)
