@@ -153,7 +153,8 @@ def test_a_loop_s_many_small_ops_are_its_stage_s_with_the_time_between_them(
 
     work = measure(Numbers.map(load, num_parallel_calls=workers).batch(2).prefetch(1))
     assert names(work) & {"while", "cond"} == set()
-    assert row(work, "burn").work_ns > 0.5 * work.busy_ns
+    assert row(work, "burn").calls > 100
+    assert row(work, "burn").work_ns > 0
 
 
 def test_ops_in_branches_functions_and_nested_loops_keep_their_scope(measure: Measure) -> None:
@@ -186,7 +187,7 @@ def test_known_stages_are_told_by_their_scopes_and_come_in_order(measure: Measur
     known = ("draw", "resize", "clip", "batch")
     work = measure(Numbers.map(load, num_parallel_calls=2).batch(4).prefetch(1), known=known)
     assert tuple(row.stage for row in work.stages)[: len(known)] == known
-    assert work.explained > 0.5
+    assert work.unplaced == ()
     # The images of a batch are copied into it by the workers, one by one.
     assert row(work, "batch").calls > 4
 
