@@ -92,7 +92,9 @@ def test_left_out_images_are_missing_and_nothing_else_changes(kind, tmp_path):
 
     left_out = {f"class 0/{index}.jpg" for index in range(3)}
     assert names(dataset) == [[n for n in split if n not in left_out] for split in raw]
-    assert any("broken images left out when the store was made: 3" in note for note in dataset.notes)
+    assert any(
+        "broken images left out when the store was made: 3" in note for note in dataset.notes
+    )
 
 
 @pytest.mark.parametrize("kind", STORES)

@@ -13,7 +13,8 @@ from PIL import Image
 from timesink.datasets.images import ImageSet
 from timesink.errors import OutOfMemoryError
 from timesink.experiment import PipelineSection
-from timesink.loaders.tfdata import training_batches, validation_batches
+from timesink.loaders.tfdata import Batches, training_batches, validation_batches
+from timesink.loaders.tfread import Span
 from timesink.pipelines.order import Stream, interleave, training_stream
 from timesink.pipelines.stages import parse_stages
 
@@ -252,3 +253,26 @@ def test_chunks_are_interleaved_as_tf_data_does_it(sizes, cycle):
         tf.data.Dataset.from_tensor_slices, cycle_length=cycle, block_length=1
     )
     assert [int(each) for each in interleaved] == interleave(parts, cycle)
+
+
+def test_what_came_out_of_order_before_a_failure_does_not_come_again():
+    asked = []
+
+    def make(span):
+        asked.append(span)
+        whole = [[0, 1], [4, 5], [2, 3]] if not span.careful else [[2, 3], [6, 7]]
+        positions = tf.data.Dataset.from_tensor_slices(tf.constant(whole, tf.int64))
+        fails = tf.constant(-1 if span.careful else 2, tf.int64)
+
+        def batch(position):
+            checked = tf.debugging.assert_none_equal(position[0], fails)
+            with tf.control_dependencies([checked]):
+                return position, position, tf.identity(position)
+
+        return positions.map(batch)
+
+    made = Batches(make, Span(0, 1, careful=False), deterministic=False)
+    came = [batch[2].numpy().tolist() for batch in made]
+    assert came == [[0, 1], [4, 5], [2, 3], [6, 7]]
+    assert (asked[1].first_position, asked[1].delivered) == (2, frozenset({4, 5}))
+    assert made.in_order

@@ -190,7 +190,7 @@ def _maker(
                 batches = batches.prefetch(
                     tf.data.AUTOTUNE if pipeline.prefetch == "auto" else pipeline.prefetch
                 )
-        return batches.with_options(_options(pipeline, order))
+        return batches.with_options(_options(pipeline))
 
     return make
 
@@ -296,9 +296,8 @@ def workers_of(pipeline: PipelineSection) -> Any:
     return tf.data.AUTOTUNE if pipeline.workers == "auto" else pipeline.workers
 
 
-def _options(pipeline: PipelineSection, in_order: bool) -> Any:
+def _options(pipeline: PipelineSection) -> Any:
     options = tf.data.Options()
-    options.deterministic = in_order
     if pipeline.workers != "auto" and pipeline.workers > machine.cores():
         # Else they share as many threads as there are cores, and only so many wait for the disk.
         options.threading.private_threadpool_size = pipeline.workers
