@@ -20,6 +20,10 @@ from timesink.traces.events import Events, Kind
 KINDS = max(Kind) + 1
 
 
+ALONE = "pipeline"
+"""Names the stretch of a trace in which a pipeline ran alone."""
+
+
 @dataclass(frozen=True)
 class StageWork:
     """What one stage did."""

@@ -14,7 +14,7 @@ from timesink.datasets.sizes import source_sizes
 from timesink.errors import OutputExistsError
 from timesink.experiment import Experiment
 from timesink.files import replacing, write_atomically
-from timesink.ledger.stages import stage_work
+from timesink.ledger.stages import ALONE, stage_work
 from timesink.pipelines.source import open_images
 from timesink.pipelines.stages import parse_stages
 from timesink.runs.asking import ask
@@ -23,7 +23,6 @@ from timesink.traces.events import Events, Kind
 from timesink.traces.xplane import read_xplane
 
 SCHEMA_VERSION = 1
-WINDOW = "pipeline"
 
 
 @dataclass(frozen=True)
@@ -211,7 +210,7 @@ def stages_of(
 def _window(events: Events) -> tuple[int | None, int | None]:
     """Find the stretch in which batches were taken."""
     for row in (events.kind == Kind.SPAN).nonzero()[0]:
-        if events.names[events.name[row]].text == WINDOW:
+        if events.names[events.name[row]].text == ALONE:
             return int(events.begin_ns[row]), int(events.end_ns[row])
     return None, None
 

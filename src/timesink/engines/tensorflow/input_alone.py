@@ -16,9 +16,7 @@ from timesink import page_cache
 from timesink.engines.tensorflow import profiler
 from timesink.engines.tensorflow.capture import span
 from timesink.engines.tensorflow.counters import Counters, Node
-
-WINDOW = "pipeline"
-"""Names the stretch of the trace in which batches were taken."""
+from timesink.ledger.stages import ALONE
 
 SAMPLE_EVERY = 4
 """Batches between two looks at the queues."""
@@ -76,7 +74,7 @@ def measure(batches: Iterator[Any], length: Length, trace_to: Path | None) -> In
     traced, file = _Taken(batches), None
     if trace_to is not None and not measured.ended:
         trace = profiler.Trace(trace_to, "pipeline")
-        with span(WINDOW):
+        with span(ALONE):
             traced.take(length.trace_batches, length.trace_s)
         file = trace.stop()
     read_after = page_cache.disk_read_bytes()
