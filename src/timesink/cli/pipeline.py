@@ -35,6 +35,7 @@ def _whole(word: str, least: int, most: int) -> int:
 @click.option(
     "--seconds",
     type=click.FloatRange(0.2, 3600),
+    metavar="S",
     default=5.0,
     show_default=True,
     help="How long each is measured.",
