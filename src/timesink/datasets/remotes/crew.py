@@ -73,25 +73,38 @@ class _Round(Generic[Job, Result]):
             for index in range(min(WORKERS, self.left))
         ]
         failures = 0
+        end: BaseException | None = None
         try:
             for thread in threads:
                 thread.start()
-            while self.left:
+            while self.left and end is None:
                 outcome = self.done.get()
                 if isinstance(outcome, _Fatal):
-                    raise outcome.error
-                self.left -= 1
+                    end = outcome.error
+                    continue
                 job, result = outcome
                 if isinstance(result, Interrupted):
                     failures += 1
                     if failures == FAILURES_IN_A_ROW:
-                        raise Lost(str(result))
+                        end = Lost(str(result))
+                        continue
                     result = Unavailable(str(result))
                 else:
                     failures = 0
+                self.left -= 1
                 yield job, result
         finally:
             self._stop(threads)
+        if end is not None:
+            yield from self._still_done()
+            raise end
+
+    def _still_done(self) -> Iterator[tuple[Job, Result | Unavailable]]:
+        """Give what other workers had finished when the place was lost: it has come."""
+        while not self.done.empty():
+            outcome = self.done.get()
+            if not isinstance(outcome, _Fatal) and not isinstance(outcome[1], Interrupted):
+                yield outcome[0], outcome[1]
 
     def _stop(self, threads: list[threading.Thread]) -> None:
         """Let the workers go; those in the middle of a job lose their connection."""
