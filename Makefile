@@ -3,6 +3,7 @@
 # make bench   the figures of benchmarks/, each as a ratio within one run; half an hour
 # make bench-truth   is it true: planted delays and stages, XProf's figures, layers run alone
 # make bench-pipeline   the input pipeline against tf.data by hand, its sources, what measuring costs
+# make bench-augmentation   augmentation against Keras and Pillow, the model over a grid; 40 minutes
 # make soak    kill -9 at random moments, and damaged traces, for a quarter of an hour
 
 PYTHON ?= python3
@@ -10,7 +11,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test check bench bench-truth bench-pipeline soak clean
+.PHONY: demo test check bench bench-truth bench-pipeline bench-augmentation soak clean
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -52,8 +53,12 @@ bench-pipeline: $(READY)
 	$(BIN)/python benchmarks/source_pixels.py
 	$(BIN)/python benchmarks/pipeline_speed.py
 
+bench-augmentation: $(READY)
+	$(BIN)/python benchmarks/augmentation_speed.py
+	$(BIN)/python benchmarks/augmentation_model.py
+
 soak: $(READY)
-	$(BIN)/python -m pytest -m soak tests/soak
+	$(BIN)/python -m pytest -m soak -o timeout=0 tests/soak
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache demo

@@ -6,6 +6,7 @@ peer installed. Each gives batches of float32 images in [0, 1] with labels, shuf
 brightness of its own for each image.
 """
 
+import itertools
 import json
 import os
 import queue
@@ -140,17 +141,19 @@ PEERS = {
 class Peer:
     """A peer as its parent sees it."""
 
-    def __init__(self, name: str, python: str, files: dict[str, Any]) -> None:
+    def __init__(
+        self, name: str, python: str, files: dict[str, Any], *, script: str = __file__
+    ) -> None:
         self.name = name
         self._process = subprocess.Popen(
-            [python, __file__, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [python, script, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self.about = self._ask(files)
         """Version and a look at the output; or why it is missing."""
 
-    def round(self, batches: int) -> float:
+    def round(self, batches: int, *, warm_up_s: float = 0.0) -> float:
         """Measure one round; gives images/s."""
-        answer = self._ask({"batches": batches})
+        answer = self._ask({"batches": batches, "warm_up_s": warm_up_s})
         if "missing" in answer:
             sys.exit(f"{self.name}: {answer['missing']}")
         return answer["images_per_s"]
@@ -170,11 +173,11 @@ class Peer:
             return {"missing": f"ended with {self._process.wait()}"}
 
 
-def main() -> None:
+def main(peers: dict[str, Any]) -> None:
     """Answer rounds until there are no more."""
     files = Files(json.loads(sys.stdin.readline()))
     try:
-        version, batches = PEERS[sys.argv[1]](files)
+        version, batches = peers[sys.argv[1]](files)
     except ImportError as error:
         _answer(missing=str(error))
         return
@@ -191,7 +194,10 @@ def main() -> None:
     )
     for line in sys.stdin:
         asked = json.loads(line)
-        for _ in range(WARM_UP):
+        until = time.perf_counter() + asked["warm_up_s"]
+        for number in itertools.count():
+            if number >= WARM_UP and time.perf_counter() >= until:
+                break
             next(batches)
         begin = time.perf_counter()
         for _ in range(asked["batches"]):
@@ -213,4 +219,4 @@ def _answer(**answer: Any) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(PEERS)

@@ -73,8 +73,8 @@ class PipelineSection(_Section):
     stages: str | list[str] = Field(
         "seed000",
         min_length=1,
-        description="a preset (seed000, plain, basic) or a list of stages such as "
-        '["decode", "convert", "resize", "random_flip"]',
+        description="a preset (seed000, plain, basic), one with stages added to it such as "
+        'basic+randaugment(2, 9), or a list such as ["decode", "convert", "resize"]',
     )
     image_size: int = Field(
         200, ge=8, le=4096, description="side of the square the network is fed, in pixels"
@@ -204,6 +204,17 @@ class ProfileSection(_Section):
     )
 
 
+class MachineSection(_Section):
+    """What it runs on."""
+
+    cores: int | None = Field(
+        None,
+        ge=1,
+        description="training and measurements are kept to so many cores; "
+        "left out: all that there are",
+    )
+
+
 class Experiment(_Section):
     """One experiment, complete: every key has a value or a documented absence."""
 
@@ -218,6 +229,7 @@ class Experiment(_Section):
     pipeline: PipelineSection = PipelineSection()  # type: ignore[call-arg]
     training: TrainingSection = TrainingSection()  # type: ignore[call-arg]
     profile: ProfileSection = ProfileSection()  # type: ignore[call-arg]
+    machine: MachineSection = MachineSection()  # type: ignore[call-arg]
 
     @model_validator(mode="after")
     def _a_deterministic_run_needs_a_deterministic_order(self) -> Self:
@@ -244,6 +256,8 @@ def load(path: Path | None, settings: Sequence[str] = ()) -> Experiment:
         values = tomllib.loads(text.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ExperimentError(f"{path}: not TOML: {error}") from None
+    if "grid" in values:
+        raise ExperimentError(f"{path}: grid: this is many experiments: timesink sweep {path}")
     return parse(values, str(path), settings)
 
 

@@ -5,6 +5,9 @@ import platform
 import shutil
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -12,23 +15,78 @@ from typing import Any
 import psutil
 
 import timesink
+from timesink.cgroups import ROOT, cpu_quota
+from timesink.errors import ExperimentError
 
 PACKAGES = ("tensorflow", "tensorflow-cpu", "keras", "numpy", "pillow", "polars")
 
 
-def cores() -> int:
-    """Count the cores this process may use: what a container or an affinity mask leaves."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    quota = _cgroup_cpu_quota()
-    return max(1, min(allowed or 1, quota or sys.maxsize))
+def cores(root: Path = ROOT) -> int:
+    """Count the cores this process may use: what an affinity mask and a container's quota leave."""
+    return max(1, min(schedulable_cpus(), cpu_quota(root) or sys.maxsize))
 
 
-def describe(directory: Path) -> dict[str, Any]:
+def schedulable_cpus() -> int:
+    """Count the CPUs of this process's affinity mask: what frameworks size their threads by."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def chosen_cpus(cores: int | None) -> tuple[int, ...] | None:
+    """Choose the CPUs of so many cores; None, which is no choice, where no number is asked for.
+
+    The same number gives the same CPUs, as long as the affinity mask is the same.
+    """
+    if cores is None:
+        return None
+    _refuse_what_cannot_be(cores)
+    return spread_over_cores(os.sched_getaffinity(0))[:cores]
+
+
+def spread_over_cores(cpus: Iterable[int], root: Path = ROOT) -> tuple[int, ...]:
+    """Order CPUs by number, but a second hyper-thread of a core behind the first of all others."""
+    taken = Counter[str]()
+    ranked = []
+    for cpu in sorted(cpus):
+        topology = root / f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"
+        try:
+            core = topology.read_text().strip()
+        except OSError:
+            core = str(cpu)
+        ranked.append((taken[core], cpu))
+        taken[core] += 1
+    return tuple(cpu for _, cpu in sorted(ranked))
+
+
+@contextmanager
+def confined(cpus: Sequence[int] | None) -> Iterator[None]:
+    """Confine this thread alone to some CPUs: a process that it starts meanwhile stays on them.
+
+    Linux keeps the mask a thread, and hands it on to what is started. So the child is confined
+    before its first instruction, and nothing has to run between fork and exec.
+    """
+    if cpus is None:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def describe(directory: Path, asked_cores: int | None = None) -> dict[str, Any]:
     """Describe the machine, and the disk that a directory is on, as plain values for JSON."""
     memory = psutil.virtual_memory()
     disk = shutil.disk_usage(directory)
     return {
-        "cpu": {"model": _cpu_model(), "cores": cores(), "cores_of_machine": os.cpu_count()},
+        "cpu": {
+            "model": _cpu_model(),
+            "cores": cores(),
+            "cores_of_machine": os.cpu_count(),
+            "cores_asked": asked_cores,
+            "cpus_chosen": chosen_cpus(asked_cores),
+        },
         "memory_bytes": _memory_limit() or memory.total,
         "disk": {
             "filesystem": _filesystem(directory),
@@ -46,6 +104,20 @@ def describe(directory: Path) -> dict[str, Any]:
     }
 
 
+def _refuse_what_cannot_be(asked_cores: int) -> None:
+    if not hasattr(os, "sched_setaffinity"):
+        raise ExperimentError(
+            f"machine.cores: found {asked_cores}, allowed: nothing on this system: "
+            "keeping a process to some of the cores needs Linux"
+        )
+    there = cores()
+    if asked_cores > there:
+        raise ExperimentError(
+            f"machine.cores: found {asked_cores}, allowed: at most {there}, "
+            "the cores that this process may use here"
+        )
+
+
 def available_memory_bytes() -> int:
     """Tell how much memory can be had without swapping, here and in this container."""
     return int(min(psutil.virtual_memory().available, _memory_limit() or sys.maxsize))
@@ -61,14 +133,6 @@ def oom_kills() -> int:
             continue
         total += sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
     return total
-
-
-def _cgroup_cpu_quota() -> int | None:
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
-    except (OSError, ValueError):
-        return None
-    return None if quota == "max" else max(1, int(quota) // int(period))
 
 
 def _memory_limit() -> int | None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from timesink.analysis.stages import prefix_differences, stage_rows
+from timesink.analysis.stages import by_stage, operations_in, prefix_differences, stage_rows
 from timesink.ledger.stages import PipelineWork, StageWork
 
 
@@ -53,3 +53,40 @@ def test_what_is_of_no_stage_is_listed_and_lowers_the_closure():
     table = stage_rows(work(("read", 60, 1), unplaced=[("odd:Odd", 40, 4)]), images=2)
     assert table["closure"] == pytest.approx(0.6)
     assert table["unplaced"] == [{"name": "odd:Odd", "work_ms_per_image": 20e-6, "calls": 4}]
+
+
+DRAWN = work(
+    ("decode", 500_000, 10),
+    ("randaugment", 100_000, 10),
+    ("randaugment.rotate", 300_000, 3),
+    ("randaugment.invented", 50_000, 1),
+    ("batch", 50_000, 1),
+)
+KNOWN = ("decode", "randaugment", "randaugment.identity", "randaugment.rotate", "batch")
+
+
+def test_an_operation_has_how_often_an_image_met_it_and_what_it_took_each_time():
+    rows = {row["stage"]: row for row in stage_rows(DRAWN, 10, known=KNOWN)["stages"]}
+    rotate = rows["randaugment.rotate"]
+    assert rotate["calls_per_image"] == pytest.approx(0.3)
+    assert rotate["ms_per_call"] == pytest.approx(0.1)
+    assert rotate["work_ms_per_image"] == pytest.approx(0.03)
+    never = rows["randaugment.identity"]
+    assert (never["calls_per_image"], never["work_ms_per_image"], never["share"]) == (None, None, 0)
+
+
+def test_a_stage_has_the_work_of_its_operations():
+    rows = stage_rows(DRAWN, 10, PREFIXES, KNOWN)["stages"]
+    whole = {row["stage"]: row for row in by_stage(rows)}
+    assert "randaugment.rotate" not in whole
+    assert whole["randaugment"]["work_ms_per_image"] == pytest.approx(0.04)
+    assert whole["randaugment"]["share"] == pytest.approx(0.4)
+    assert whole["decode"]["cpu_ms_per_image"] == pytest.approx(1.0)
+    assert "randaugment.invented" in whole  # a dot alone makes no operation
+    assert sum(row["share"] for row in whole.values()) == pytest.approx(1.0)
+
+
+def test_operations_are_found_by_the_stage_that_drew_them():
+    found = operations_in(stage_rows(DRAWN, 10, known=KNOWN)["stages"])
+    assert list(found) == ["randaugment"]
+    assert {row["stage"] for row in found["randaugment"]} == {"identity", "rotate"}

@@ -24,6 +24,7 @@ def make_run(
     count=120,
     traced=TRACED,
     training=None,
+    cores=None,
     machine=None,
     processes=1,
     tables=True,
@@ -35,6 +36,7 @@ def make_run(
     experiment["seed"] = seed
     experiment["profile"]["verdict"] = False
     experiment["training"].update(training or {})
+    experiment["machine"]["cores"] = cores
     ledger, iteration = [], 0
     for process in range(1, processes + 1):
         journal = Journal(path / "log.txt", process, 0, clock_ns=lambda: 0)

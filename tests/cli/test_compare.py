@@ -161,10 +161,20 @@ def test_what_differs_between_the_runs_is_listed(timesink, tmp_path):
     assert found["differs"] == [
         {"key": "training.batch_size", "before": 32, "after": 64},
         {"key": "training.xla", "before": False, "after": True},
-        {"key": "machine.cpu.model", "before": "A CPU", "after": "B CPU"},
+        {"key": "host.cpu.model", "before": "A CPU", "after": "B CPU"},
     ]
     text = timesink("compare", "a", "b").stdout
     assert "differs training.batch_size: 32 → 64" in text
+
+
+def test_other_cores_are_one_difference_and_not_three(timesink, tmp_path):
+    for name, asked in (("a", None), ("b", 2)):
+        cpu = {"model": "A CPU", "cores": 4, "cores_asked": asked, "cpus_chosen": asked and [0, 1]}
+        make_run(tmp_path / name, cores=asked, machine={"cpu": cpu})
+    text = timesink("compare", "a", "b").stdout
+    assert [line for line in text.splitlines() if line.startswith("differs")] == [
+        "differs machine.cores: – → 2"
+    ]
 
 
 def test_repetitions_are_compared_as_runs(timesink, tmp_path):

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from timesink.pipelines.augmentations import RANDAUGMENT
+
 OWN = """
 import tensorflow as tf
 
@@ -185,3 +187,44 @@ def test_what_cannot_be_measured_is_said_before_anything_is_measured(place, argu
     assert done.returncode in (2, 3)
     assert said in done.stderr.replace(f"{place}/", "")
     assert "measuring" not in done.stderr
+
+
+@pytest.fixture(scope="module")
+def augmented(place) -> subprocess.CompletedProcess[str]:
+    """Images large enough for their operations to be traced."""
+    large = place / "large" / "cat"
+    large.mkdir(parents=True)
+    draw = np.random.default_rng(0)
+    for number in range(8):
+        picture = Image.fromarray(draw.integers(0, 256, (200, 260, 3), np.uint8))
+        picture.save(large / f"{number}.jpg")
+    return timesink(
+        place, "pipeline", "mine.toml", "--seconds", "0.4", "--out", "augmented",
+        "--set", "dataset.path=large", "--set", "pipeline.image_size=160",
+        "--set", "pipeline.stages=basic+randaugment(4, 9)+mixup",
+    )  # fmt: skip
+
+
+def test_every_operation_of_randaugment_has_a_row(place, augmented):
+    assert augmented.returncode == 0, augmented.stderr
+    facts = json.loads((place / "augmented" / "pipeline.json").read_text())
+    rows = {row["stage"]: row for row in facts["stages"]}
+    assert {f"randaugment.{name}" for name in RANDAUGMENT} < set(rows)
+    for name in ("equalise", "sharpness", "rotate"):
+        row = rows[f"randaugment.{name}"]
+        # Of four layers each draws one of fourteen; some hundred images were traced.
+        assert 0.05 < row["calls_per_image"] < 0.8
+        assert row["ms_per_call"] * row["calls_per_image"] == pytest.approx(
+            row["work_ms_per_image"]
+        )
+    assert rows["randaugment"]["cpu_ms_per_image"] > 0
+    assert rows["mixup"]["work_ms_per_image"] > 0
+    assert sum(row["share"] for row in rows.values()) == pytest.approx(1.0, abs=0.02)
+
+
+def test_the_operations_are_shown_within_80_columns(augmented):
+    lines = augmented.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    (head,) = [number for number, line in enumerate(lines) if line.startswith("randaugment drew")]
+    names = [line.split()[0] for line in lines[head + 1 : head + 1 + len(RANDAUGMENT)]]
+    assert set(names) == set(RANDAUGMENT)

@@ -75,7 +75,7 @@ def test_stages_csv_is_the_table_with_what_was_not_measured_empty(shown, tmp_pat
     table = pl.read_csv(tmp_path / "run" / "stages.csv")
     assert table.columns == [
         *("stage", "work_ms_per_image", "cpu_ms_per_image", "share", "parallelism"),
-        *("calls_per_image", "bytes_in", "bytes_out"),
+        *("calls_per_image", "ms_per_call", "bytes_in", "bytes_out"),
     ]
     assert table["stage"].to_list() == ["decode", "resize"]
     assert table["cpu_ms_per_image"].null_count() == 2

@@ -118,3 +118,32 @@ def test_validation_sums_over_the_batch():
     parts = step(images[:5], labels[:5]).numpy() + step(images[5:], labels[5:]).numpy()
     assert whole == pytest.approx(parts, rel=1e-4)
     assert whole[1] / BATCH >= figures[0, 1]
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("softmax", [False, True])
+def test_a_mixed_image_should_be_taken_for_both_of_its_classes(smoothing, softmax):
+    _, network, training, (images, labels) = trained(
+        f"training.label_smoothing={smoothing}", softmax=softmax, steps=0
+    )
+    others = (labels + 1) % CLASSES
+    share = tf.linspace(0.0, 1.0, BATCH)
+    pairs = tf.stack([tf.cast(labels, tf.float32), tf.cast(others, tf.float32), share], axis=1)
+    output = network.model(images, training=True).numpy()
+    likely = output if softmax else tf.nn.softmax(output).numpy()
+    target = np.zeros((BATCH, CLASSES))
+    for row, (label, other, part) in enumerate(pairs.numpy()):
+        target[row, int(label)] += part
+        target[row, int(other)] += 1 - part
+    target = target * (1 - smoothing) + smoothing / CLASSES
+    expected = -(target * np.log(likely)).sum(axis=1).mean()
+    most = np.where(share >= 0.5, labels, others)
+    hits = (likely.argmax(axis=1) == most).mean()
+    optimizer = build_optimizer(training, 10, 100)
+    optimizer.build(network.model.trainable_variables)
+    step = make_train_step(
+        network, optimizer, tf.distribute.get_strategy(), training, CLASSES, lambda: None
+    )
+    loss, top1, _ = step(images, pairs).numpy()
+    assert loss == pytest.approx(expected, rel=1e-4)
+    assert top1 == pytest.approx(hits)

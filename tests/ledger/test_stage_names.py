@@ -34,6 +34,19 @@ def test_an_op_in_the_scope_of_a_known_stage_is_that_stage_s(path, op_type, told
     assert stage(path, op_type) == told
 
 
+def test_an_operation_that_two_layers_drew_is_one():
+    places = OpPlaces([], ("randaugment", "randaugment.rotate"))
+    layers = [
+        places.place(
+            Name(f"randaugment.rotate/GatherV2_tfg_inlined_randaugment/{call}", "GatherV2")
+        )
+        for call in ("StatelessCase_3", "StatelessCase_1_3")
+    ]
+    assert layers[0] == layers[1]
+    assert layers[0].stage == "randaugment.rotate"
+    assert places.place(Name("randaugment/mul", "Mul")).stage == "randaugment"
+
+
 @pytest.mark.parametrize(
     ("path", "op_type", "told"),
     [

@@ -13,7 +13,7 @@ from timesink.experiment import Experiment, parse
 from timesink.loaders.tfdata import training_batches, validation_batches
 from timesink.pipelines.order import training_stream
 from timesink.pipelines.source import open_images
-from timesink.pipelines.stages import for_validation, parse_stages
+from timesink.pipelines.stages import parse_stages
 
 SIZE, EACH = 24, 15
 
@@ -208,7 +208,7 @@ def test_classes_and_caps_choose_the_images_they_choose_of_files(photos, source)
 def test_validation_has_every_image_once(photos, source):
     experiment = asked(photos, source)
     images = open_images(experiment).train
-    stages = for_validation(parse_stages("seed000"))
+    stages = parse_stages("seed000")
     made = validation_batches(images, stages, experiment.pipeline, batch_size=7)
     labels = [batch[1].numpy().tolist() for batch in made]
     assert [len(each) for each in labels] == [7, 7, 7, 7, 2]

@@ -19,6 +19,7 @@ from timesink.traces.events import Events, Kind
 from timesink.traces.xplane import read_xplane
 
 PLANTED_NS = 10_000_000
+ELEMENTS = 12
 
 Measure = Callable[..., PipelineWork]
 Numbers = tf.data.Dataset.range(1_000_000)
@@ -40,7 +41,7 @@ def take(dataset: Any, elements: int, folder: Path, warm_up: int = 2) -> Events:
 @pytest.fixture
 def measure(tmp_path: Path) -> Measure:
     def measured(
-        dataset: Any, elements: int = 4, known: tuple[str, ...] = (), **options: int
+        dataset: Any, elements: int = ELEMENTS, known: tuple[str, ...] = (), **options: int
     ) -> PipelineWork:
         events = take(dataset, elements, tmp_path, **options)
         work = stage_work(events, None, None, known)
@@ -111,7 +112,8 @@ def test_what_a_python_function_runs_eagerly_is_its_own(measure: Measure) -> Non
     def load(number: Any) -> Any:
         return tf.reshape(tf.py_function(multiplied, [number], tf.float32), [])
 
-    work = measure(Numbers.map(load, num_parallel_calls=2).batch(2).prefetch(1))
+    # Enough elements that not all were made before the trace began.
+    work = measure(Numbers.map(load, num_parallel_calls=2).batch(2).prefetch(1), elements=60)
     assert "python: EagerPyFunc" in names(work)
     assert not [name for name, _, _ in work.unplaced if name.endswith(":MatMul")]
 
@@ -151,7 +153,7 @@ def test_a_loop_s_many_small_ops_are_its_stage_s_with_the_time_between_them(
             burnt = tf.while_loop(lambda i, _: i < 50, lambda i, a: (i + 1, tf.sin(a)), start)
         return tf.reduce_sum(burnt[1])
 
-    work = measure(Numbers.map(load, num_parallel_calls=workers).batch(2).prefetch(1))
+    work = measure(Numbers.map(load, num_parallel_calls=workers).batch(2).prefetch(1), elements=40)
     assert names(work) & {"while", "cond"} == set()
     assert row(work, "burn").calls > 100
     assert row(work, "burn").work_ns > 0
@@ -189,7 +191,7 @@ def test_known_stages_are_told_by_their_scopes_and_come_in_order(measure: Measur
     assert tuple(row.stage for row in work.stages)[: len(known)] == known
     assert work.unplaced == ()
     # The images of a batch are copied into it by the workers, one by one.
-    assert row(work, "batch").calls > 4
+    assert row(work, "batch").calls > ELEMENTS
 
 
 @pytest.mark.parametrize(
@@ -205,7 +207,7 @@ def test_a_batch_that_is_not_fused_is_an_iterator_s_work(
     images = Numbers.map(picture, num_parallel_calls=2)
     work = measure(make(images).prefetch(1))
     assert {"draw", "ignore_errors", batch} <= names(work)
-    assert row(work, batch).calls <= 4 + 2  # batches, not images
+    assert row(work, batch).calls <= ELEMENTS + 2  # batches, not images
     assert work.wait_ns > 0
 
 

@@ -14,6 +14,7 @@ from timesink.pipelines.stages import (
     parse_stages,
     size_after,
     split_for_store,
+    store_key,
 )
 
 
@@ -90,6 +91,12 @@ def test_the_text_of_stages_gives_them_back(asked):
         ("random_contrast", "random_contrast(0.8, 1.2)"),
         ("random_resized_crop", "random_resized_crop(0.08, 1, 0.75, 4/3)"),
         ("normalise", "normalise(0.485, 0.456, 0.406, 0.229, 0.224, 0.225)"),
+        ("randaugment", "randaugment(2, 9)"),
+        ("randaugment(8)", "randaugment(8, 9)"),
+        ("randaugment(1, 30)", "randaugment(1, 30)"),
+        ("augmix(1)", "augmix(1, 3, 3)"),
+        ("random_erasing(1)", "random_erasing(1, 0.02, 0.33, 0.3, 3.3)"),
+        ("mixup", "mixup(0.2)"),
     ],
 )
 def test_a_stage_is_written_with_all_its_arguments(asked, canonical):
@@ -103,9 +110,39 @@ def test_the_default_is_what_seed_000_ran():
     assert parse_stages("seed000")[3].arguments == (32 / 255,)
 
 
+BASIC_END, LATE = ("convert", "normalise", "standardise"), ("random_erasing", "mixup")
+
+
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_preset_stands_for_its_list(preset):
     assert parse_stages(preset) == parse_stages(PRESETS[preset])
+
+
+@pytest.mark.parametrize(
+    ("asked", "stands_for"),
+    [
+        (
+            "basic+randaugment(2, 9)",
+            ["decode", "random_resized_crop", "random_flip", "randaugment(2)", *BASIC_END],
+        ),
+        (
+            " basic + autoaugment + random_erasing + mixup ",
+            ["decode", "random_resized_crop", "random_flip", "autoaugment", *BASIC_END, *LATE],
+        ),
+        (  # a batch is mixed last, whatever is written
+            "basic+cutmix+random_erasing",
+            [*PRESETS["basic"], "random_erasing", "cutmix"],
+        ),
+        (  # behind what gives the size, before the levels are gone
+            "seed000+randaugment(4)",
+            ["decode", "resize", "randaugment(4)", "convert", "random_brightness", "clip"],
+        ),
+        ("plain+random_flip+augmix", ["decode", "resize", "random_flip", "augmix", "convert"]),
+        ("plain+clip(-0.5, +0.5)", ["decode", "resize", "convert", "clip(-0.5, 0.5)"]),
+    ],
+)
+def test_stages_can_be_added_to_a_preset(asked, stands_for):
+    assert parse_stages(asked) == parse_stages(stands_for)
 
 
 def test_reading_is_implied():
@@ -114,7 +151,8 @@ def test_reading_is_implied():
 
 def test_each_stage_knows_whether_it_is_random():
     assert {name for name in KINDS if parse_stage(name).random} == {
-        name for name in KINDS if name.startswith("random_")
+        *(name for name in KINDS if name.startswith("random_")),
+        *("randaugment", "autoaugment", "pba", "augmix", "mixup", "cutmix"),
     }
 
 
@@ -124,7 +162,7 @@ SIZED = ("decode", "convert", "resize")
 @pytest.mark.parametrize(
     ("asked", "reason"),
     [
-        ("sed000", "allowed: seed000, plain, basic, or a list of"),
+        ("sed000", "allowed: seed000, plain, basic, one of these with stages added to it"),
         ("sed000", "did you mean seed000?"),
         ("decode", "allowed: seed000"),
         (["decode", "resiz"], "did you mean resize?"),
@@ -134,6 +172,27 @@ SIZED = ("decode", "convert", "resize")
         ([*SIZED, ""], "found ''"),
         ([*SIZED, "clip("], "found 'clip(', allowed: clip, or clip(…)"),
         ([*SIZED, "clip(0, 1) clip"], "found 'clip(0, 1) clip'"),
+        ("basic+", "found ''"),
+        ("+randaugment", "found '+randaugment'"),
+        ("basics+randaugment", "did you mean basic?"),
+        ("basic+randaugmnt(2)", "did you mean randaugment?"),
+        ("basic+plain", "found 'plain', allowed: read, decode"),
+        ([*SIZED, "randaugment"], "randaugment comes after convert: it works on levels"),
+        (["decode", "randaugment", "resize", "convert"], "put one of resize, center_crop"),
+        (
+            "basic+mixup+cutmix",
+            "cutmix comes after mixup, which mixes the images of a batch; leave",
+        ),
+        (["decode", "resize", "convert", "mixup", "clip"], "put mixup last"),
+        ("basic+randaugment(0)", "allowed: whole numbers, 1 ≤ layers ≤ 16"),
+        ("basic+randaugment(17)", "1 ≤ layers ≤ 16"),
+        ("basic+randaugment(2.5)", "allowed: whole numbers"),
+        ("basic+randaugment(2, 31)", "0 ≤ magnitude ≤ 30"),
+        ("basic+randaugment(1, 2, 3)", "allowed: 1 to 2 (layers, magnitude) or none"),
+        ("basic+pba(0)", "a whole number of epochs"),
+        ("basic+augmix(3, 0)", "1 ≤ width ≤ 8"),
+        ("basic+random_erasing(2)", "0 ≤ likelihood ≤ 1"),
+        ("basic+mixup(0)", "0.01 ≤ alpha"),
     ],
 )
 def test_an_unknown_stage_is_refused(asked, reason):
@@ -255,7 +314,7 @@ def test_an_image_of_another_size_may_be_cropped_to_the_networks():
         ("seed000", ["decode", "convert", "resize(bilinear)", "clip(0, 1)"]),
         (
             "basic",
-            ["decode", "resize(bilinear)", "convert", str(parse_stage("normalise"))],
+            ["decode", "resize(bilinear)", "convert", str(parse_stage("normalise")), "standardise"],
         ),
         (
             ["decode", "convert", "resize(256)", "random_crop", "random_contrast"],
@@ -302,6 +361,14 @@ def test_the_deterministic_prefix_ends_before_the_first_random_stage():
             ["decode", "resize", "convert", "random_flip", "resize"],
         ),
         (["convert", "random_flip", "clip"], ["random_flip", "convert", "clip"]),
+        (  # levels are needed until the last that works on them
+            ["decode", "resize", "randaugment", "random_flip", "convert", "clip"],
+            ["decode", "resize", "randaugment", "convert", "random_flip", "clip"],
+        ),
+        (
+            ["decode", "random_resized_crop", "augmix", "random_flip", "convert", "mixup"],
+            ["decode", "random_resized_crop", "augmix", "random_flip", "convert", "mixup"],
+        ),
         (["random_flip", "clip"], ["random_flip", "clip"]),
     ],
 )
@@ -406,3 +473,41 @@ def test_what_uint8_cannot_hold_is_refused_and_float32_can(stages, reason):
     assert reason in message
     assert 'pipeline.stored = "float32"' in message
     assert split_for_store(stages, "float32") == (stages, ())
+
+
+def test_what_works_on_levels_stays_online_and_needs_stored_levels():
+    stages = parse_stages("seed000+randaugment(2)+mixup")
+    stored, online = split_for_store(stages, "uint8")
+    assert texts(stored) == ["decode", "resize(bilinear)", "convert"]
+    assert [stage.name for stage in online] == ["randaugment", "random_brightness", "clip", "mixup"]
+    assert 'set pipeline.stored = "uint8"' in refusal(split_for_store, stages, "float32")
+
+
+def test_validation_is_neither_augmented_nor_mixed():
+    stages = for_validation(parse_stages("basic+randaugment(2)+random_erasing+cutmix"))
+    assert texts(stages) == texts(for_validation(parse_stages("basic")))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ["decode", "convert", "resize", "random_flip", "clip"],
+        ["decode", "resize", "convert", "random_flip"],
+        ["decode", "resize", "random_flip", "convert", "normalise"],
+        "plain+randaugment(2)",
+    ],
+)
+def test_lists_that_store_the_same_share_a_store(asked):
+    stored, _ = split_for_store(parse_stages(asked), "uint8")
+    assert store_key(stored) == ("decode", "convert", "resize(bilinear)")
+
+
+@given(legal_lists())
+def test_what_names_a_store_runs_as_what_is_stored(asked):
+    try:
+        stored, _ = split_for_store(parse_stages(asked), "float32")
+    except ExperimentError:
+        return
+    named = tuple(map(parse_stage, store_key(stored)))
+    assert in_running_order(named) == in_running_order(stored)
+    assert store_key(named) == store_key(stored)

@@ -28,6 +28,7 @@ def events(
             "prefetch": "auto",
             **sections.get("pipeline", {}),
         },
+        "machine": sections.get("machine", {}),
     }
     yield Event(0, 1, "run", {"experiment": experiment, "machine": {"cpu": {"cores": 2}}})
     yield Event(0, 1, "network", {"network": "n", "devices": ["CPU:0"], "resumed_at": 0})
@@ -70,6 +71,13 @@ def test_three_measurements_make_a_verdict():
     assert verdict["share"] == pytest.approx(1 - 400 / 900)
     assert "share the 2 cores" in verdict["sentence"]
     assert verdict["notes"] == []
+
+
+def test_the_cores_that_are_shared_are_those_asked_for():
+    asked = summary_of(events(machine={"cores": 1}))["verdict"]["sentence"]
+    assert "share one core" in asked
+    unasked = summary_of(events(machine={"cores": None}))["verdict"]["sentence"]
+    assert "share the 2 cores" in unasked
 
 
 def test_compute_bound_is_told_from_input_bound():

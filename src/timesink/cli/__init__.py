@@ -15,6 +15,7 @@ from timesink.cli.layers import layers
 from timesink.cli.pipeline import pipeline
 from timesink.cli.run import run
 from timesink.cli.show import show
+from timesink.cli.study import study
 from timesink.errors import DiskFullError, TimesinkError
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -23,7 +24,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 @click.group(
     cls=SectionedGroup,
     sections={
-        "Train and measure": [run, pipeline],
+        "Train and measure": [run, pipeline, study],
         "Look at results": [show, layers, compare, collect],
         "Get images": [dataset],
         "Describe an experiment": [experiment],

@@ -43,9 +43,11 @@ NO_MATTER = {
     "dataset.path",
     "training.checkpoint_keep",
     "profile.verdict",
-    "machine.disk.free_bytes",
-    "machine.disk.total_bytes",
-    "machine.git.modified",
+    "host.cpu.cores_asked",  # machine.cores says it
+    "host.cpu.cpus_chosen",
+    "host.disk.free_bytes",
+    "host.disk.total_bytes",
+    "host.git.modified",
 }
 
 
@@ -57,7 +59,7 @@ class RunTimes:
     """Training steps in order: step_ms, data_ms, traced, and nth of its process."""
     charged: pl.DataFrame
     asked: dict[str, Any]
-    """Experiment and machine, `a.b.c` → value."""
+    """Experiment and, under `host.`, the machine: `a.b.c` → value."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +200,7 @@ def _asked(run: RunDirectory) -> dict[str, Any]:
     for event in read_events(run.log):
         if event.name == "run":
             experiment, machine = event.fields.get("experiment"), event.fields.get("machine")
-            return dict(_flat("", experiment)) | dict(_flat("machine.", machine))
+            return dict(_flat("", experiment)) | dict(_flat("host.", machine))
     raise RunFileError(f"{run.log}: not the journal of a run: it names no experiment")
 
 

@@ -16,6 +16,8 @@ settings = click.option(
 
 force = click.option("--force", is_flag=True, help="Overwrite what is there.")
 
+retry = click.option("--retry", is_flag=True, help="Try again what failed before.")
+
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object on stdout, and nothing else."
 )

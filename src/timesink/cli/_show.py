@@ -163,6 +163,7 @@ def _print_accounts(summary: dict[str, Any]) -> None:
 
 def _print_foot(run: RunDirectory, summary: dict[str, Any]) -> None:
     out.print()
+    _print_cpu(summary.get("cpu"))
     if summary["peak_memory_bytes"]:
         out.print(f"peak memory   {summary['peak_memory_bytes'] / 2**30:.2f} GiB")
     if summary["peak_device_bytes"]:
@@ -171,6 +172,16 @@ def _print_foot(run: RunDirectory, summary: dict[str, Any]) -> None:
     if bad:
         out.print(f"[yellow]{len(bad)} broken image(s) skipped[/], e.g. {escape(bad[0]['path'])}")
     out.print(f"all of it in  {escape(str(run.path))}/", soft_wrap=True)
+
+
+def _print_cpu(cpu: dict[str, Any] | None) -> None:
+    if cpu is None:
+        return
+    cores = f"{cpu['cores']} core{'s' * (cpu['cores'] != 1)}"
+    share = "" if cpu["share"] is None else f" ({100 * cpu['share']:.0f} %)"
+    out.print(f"CPU time      {cpu['cpu_s']:,.1f} s of {cores} × {cpu['wall_s']:,.1f} s{share}")
+    if not cpu["within"]:
+        out.print(f"[yellow]note:[/] that is more than {cores} have: it ran on others too")
 
 
 def _number(value: float | None, form: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
+from timesink.analysis.stages import by_stage, operations_in
 from timesink.cli._console import out
 from timesink.cli._ledger import bar_of, shortened
 
@@ -35,8 +36,34 @@ def print_stages(
     head = f": {total_ms:,.3f} ms of work an image" if total_ms else ""
     out.print(f"\n[bold]The input pipeline{head}[/]" + (f"  [dim]{escape(about)}[/]" * bool(about)))
     out.print()
-    out.print(_table(rows))
+    out.print(_table(by_stage(rows)))
+    for stage, operations in operations_in(rows).items():
+        _print_operations(stage, operations)
     _print_unplaced(explained, unplaced)
+
+
+def _print_operations(stage: str, rows: Sequence[Row]) -> None:
+    """Print what a stage drew: how often an image met each operation, and what it cost."""
+    table = Table(box=None, pad_edge=False, header_style="bold dim", padding=(0, 1, 0, 0))
+    table.add_column(f"{stage} drew", width=NAME_WIDTH, no_wrap=True)
+    for title in ("an image", "ms each", "ms/image", "share"):
+        table.add_column(title, justify="right", width=FIGURE_WIDTH, no_wrap=True)
+    table.add_column("", width=BAR_WIDTH, no_wrap=True)
+    largest = max(row["share"] for row in rows) or 1.0
+    for row in sorted(rows, key=lambda row: -row["share"]):
+        often = row["calls_per_image"]
+        table.add_row(
+            escape(row["stage"]),
+            "" if often is None else f"{often:.3f} ×",
+            _ms(row["ms_per_call"]),
+            _ms(row["work_ms_per_image"]),
+            f"{row['share']:.1%}" if often is not None else "",
+            f"[cyan]{bar_of(row['share'] / largest, BAR_WIDTH)}[/]",
+        )
+    out.print()
+    out.print(table)
+    if any(row["calls_per_image"] is None for row in rows):
+        out.print("[dim]without figures: too quick for the profiler to see, or never drawn[/]")
 
 
 def print_waited(per_step: Row | None) -> None:

@@ -65,6 +65,8 @@ _BRANCH = re.compile(r".*/(?:body|cond|then|else|branch\d+)/_\d+/")
 _CONTROL = re.compile(
     r"(?<![^/])(?:map(?:_\d+)?/while(?:_\d+)?/(?=[^/]+/)|(?:while|cond|case)(?:_\d+)?/)"
 )
+# And Grappler puts the call's behind the op's: `equalise/Cast_tfg_inlined_draw/StatelessCase_1`.
+_FUNCTION_IN_BRANCH = re.compile(r"_tfg_inlined_.*")
 _LOOP_STORE = re.compile(r"(?<![^/])TensorArray\w*/")
 
 # Whatever scope they stand in.
@@ -148,14 +150,18 @@ class OpPlaces:
         if op.type in CALLS or _FRAMEWORK_OP.fullmatch(op.type):
             row = ITERATORS if "Dataset" in op.type or "Iterator" in op.type else EXECUTOR
             return Place("framework", row, label)
-        stage = self._stage(bare_path(op.text), op.type)
+        path = bare_path(op.text)
+        parts = path.split("/")
+        for number, part in enumerate(parts):
+            for name in (part, _NUMBERED.sub("", part)):
+                if name in self._known:
+                    # What is called twice has two names, but only up to here.
+                    rest = "/".join((name, *parts[number + 1 :]))
+                    return Place("stage", name, f"{rest}:{op.type}")
+        stage = self._stage(path, op.type)
         return Place("stage", stage, label) if stage else Place("unplaced", label=label)
 
     def _stage(self, path: str, op_type: str) -> str | None:
-        for part in path.split("/"):
-            for name in (part, _NUMBERED.sub("", part)):
-                if name in self._known:
-                    return name
         for pattern, stage in _CLEAR_OPS:
             if pattern.fullmatch(op_type):
                 return stage
@@ -209,6 +215,7 @@ def is_iterator_event(text: str) -> bool:
 
 def bare_path(path: str) -> str:
     """Take off what calls of functions, loops and branches put around an op's own path."""
+    path = _FUNCTION_IN_BRANCH.sub("", path)
     path = _CONTROL.sub("", _LOOP_STORE.sub("", _BRANCH.sub("", path)))
     while inlined := INLINED.match(path):
         path = path[inlined.end() :]

@@ -16,12 +16,21 @@ from timesink.datasets.images import ImageSet
 from timesink.datasets.materialized import MaterializedStore
 from timesink.errors import OutOfMemoryError
 from timesink.experiment import PipelineSection
+from timesink.loaders.tfaugment import EPOCH
+from timesink.loaders.tfmix import batch_mixer
 from timesink.loaders.tfread import Source, Span, open_source
 from timesink.loaders.tfstages import apply_stages
 from timesink.pipelines.order import Stream, validation_stream
-from timesink.pipelines.stages import Stage, in_running_order, parse_stages, split_for_store
+from timesink.pipelines.stages import (
+    Stage,
+    for_validation,
+    in_running_order,
+    parse_stages,
+    split_for_store,
+)
 
 Batch = tuple[Any, Any, Any]
+"""Images, labels, positions; labels of mixed images are pairs, as `tfmix` says."""
 
 TO_FLOAT = next(stage for stage in parse_stages("plain") if stage.name == "convert")
 """Behind what is stored as levels of 0 to 255."""
@@ -40,7 +49,8 @@ def training_batches(
     if pipeline.source == "synthetic":
         make = _synthetic(images, pipeline, stream, stream.batch_size)
     else:
-        make = _maker(images, stages, pipeline, stream, batch_size=stream.batch_size)
+        online = online_stages(images, stages, pipeline)
+        make = _maker(images, online, pipeline, stream, batch_size=stream.batch_size)
     ahead = pipeline.mode != "by_batch"
     span = Span(first_position, last_epoch, careful=False, ahead=ahead)
     if pipeline.mode == "whole_dataset":
@@ -51,12 +61,16 @@ def training_batches(
 def validation_batches(
     images: ImageSet, stages: Sequence[Stage], pipeline: PipelineSection, *, batch_size: int
 ) -> "Batches":
-    """Give every image once, in the order it is stored; the last batch may be smaller."""
+    """Give every image once, in the order it is stored; the last batch may be smaller.
+
+    `stages` are those of training: what is random in them is left out here.
+    """
     stream = validation_stream(images)
     if pipeline.source == "synthetic":
         make = _synthetic(images, pipeline, stream, batch_size)
     else:
-        make = _maker(images, stages, pipeline, stream, batch_size=batch_size)
+        online = online_stages(images, stages, pipeline, validating=True)
+        make = _maker(images, online, pipeline, stream, batch_size=batch_size)
     return Batches(make, Span(0, 1, careful=False))
 
 
@@ -164,17 +178,18 @@ class WholeDataset(Batches):
 
 def _maker(
     images: ImageSet,
-    stages: Sequence[Stage],
+    online: Sequence[Stage],
     pipeline: PipelineSection,
     stream: Stream,
     *,
     batch_size: int,
 ) -> Maker:
     drop = batch_size == stream.batch_size
+    mix = batch_mixer(online, stream.seed)
 
     def make(span: Span) -> Any:
         source = open_source(images, stream, span)
-        make_image = image_maker(images, stages, pipeline, stream, source)
+        make_image = image_maker(online, pipeline, stream, source)
         load = _with_label(make_image, images, pipeline.image_size)
         order = pipeline.deterministic or span.careful
         if pipeline.mode == "by_batch":
@@ -186,28 +201,36 @@ def _maker(
             if span.careful:
                 loaded = loaded.ignore_errors()
             batches = loaded.batch(batch_size, drop_remainder=drop)
-            if pipeline.prefetch != 0:
-                batches = batches.prefetch(
-                    tf.data.AUTOTUNE if pipeline.prefetch == "auto" else pipeline.prefetch
-                )
+        if mix is not None:
+            batches = batches.map(mix)
+        if pipeline.mode != "by_batch" and pipeline.prefetch != 0:
+            batches = batches.prefetch(
+                tf.data.AUTOTUNE if pipeline.prefetch == "auto" else pipeline.prefetch
+            )
         return batches.with_options(_options(pipeline))
 
     return make
 
 
 def online_stages(
-    images: ImageSet, stages: Sequence[Stage], pipeline: PipelineSection
+    images: ImageSet,
+    stages: Sequence[Stage],
+    pipeline: PipelineSection,
+    *,
+    validating: bool = False,
 ) -> tuple[Stage, ...]:
     """Give the stages that are left to do when an image is read, in the order they are run."""
-    if not isinstance(images.store, MaterializedStore):
-        return in_running_order(stages)
-    _, rest = split_for_store(stages, pipeline.stored)
-    return in_running_order((TO_FLOAT, *rest)) if images.store.dtype == "uint8" else rest
+    store = images.store if isinstance(images.store, MaterializedStore) else None
+    # What was stored is what training does first, also where validation could store more.
+    rest = split_for_store(stages, pipeline.stored)[1] if store else tuple(stages)
+    rest = for_validation(rest) if validating else rest
+    if store is None:
+        return in_running_order(rest)
+    return in_running_order((TO_FLOAT, *rest)) if store.dtype == "uint8" else rest
 
 
 def image_maker(
-    images: ImageSet,
-    stages: Sequence[Stage],
+    online: Sequence[Stage],
     pipeline: PipelineSection,
     stream: Stream,
     source: Source,
@@ -216,21 +239,21 @@ def image_maker(
 ) -> Callable[..., Any]:
     """Give the function that makes one image, or does its first stages, of an element.
 
-    It gives position, index and the image.
+    `online` are the stages left to do. It gives position, index and the image.
     """
     size, seed, images_per_epoch = pipeline.image_size, stream.seed, stream.images_per_epoch
-    online = online_stages(images, stages, pipeline)[:upto]
+    each = [stage for stage in online if not stage.mixes]
 
     @tf.autograph.experimental.do_not_convert
     def make(*element: Any) -> Any:
         def key_of(number: int) -> Any:
             epoch = position // images_per_epoch
-            return tf.stack([tf.constant(seed * 256 + number, tf.int64), epoch * 2**40 + index])
+            return tf.stack([tf.constant(seed * 256 + number, tf.int64), epoch * EPOCH + index])
 
         with tf.name_scope("read"):
             position, index, *about = source.unpack(*element)
             value = source.read(index, *about)
-        return position, index, apply_stages(online, value, key_of, size)
+        return position, index, apply_stages(each, value, key_of, size, upto=upto)
 
     return make
 
@@ -298,9 +321,13 @@ def workers_of(pipeline: PipelineSection) -> Any:
 
 def _options(pipeline: PipelineSection) -> Any:
     options = tf.data.Options()
-    if pipeline.workers != "auto" and pipeline.workers > machine.cores():
+    cores = machine.cores()
+    if pipeline.workers != "auto" and pipeline.workers > cores:
         # Else they share as many threads as there are cores, and only so many wait for the disk.
         options.threading.private_threadpool_size = pipeline.workers
+    elif cores < machine.schedulable_cpus():
+        # AUTOTUNE goes up to the size of the pool, or to the affinity mask where it has none.
+        options.threading.private_threadpool_size = cores
     if pipeline.mode == "by_batch":
         options.experimental_optimization.inject_prefetch = False
     return options

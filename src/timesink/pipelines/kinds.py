@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from timesink.errors import ExperimentError
+from timesink.pipelines import augmentations
 
 METHODS = ("bilinear", "nearest", "bicubic", "area")
 SMALLEST_SIZE, LARGEST_SIZE = 8, 4096
 LARGEST_NUMBER = 1e6  # far below where float32 loses the pixel
+MOST_LAYERS = 16
 
 
 @dataclass(frozen=True)
@@ -26,11 +28,21 @@ class Kind:
     """After it all images are squares of one size."""
     in_validation: str | None = None
     """Of a random stage: what stands in its place where nothing is random."""
+    operations: tuple[str, ...] = ()
+    """Of a stage that draws what it does to an image: what it draws from."""
+    mixes: bool = False
+    """Whether it mixes the images of a batch with each other, and their labels."""
     parameters: tuple[tuple[str, float], ...] = ()
     """Name and default of each number."""
+    fewest: int | None = None
+    """Numbers that must be given if any is; the others keep their defaults. None: all."""
     allowed: str = ""
     """Of the numbers, in words."""
     permits: Callable[..., bool] = lambda *numbers: True
+
+
+def _whole(number: float, least: float, most: float) -> bool:
+    return number == int(number) and least <= number <= most
 
 
 IMAGE = ("uint8", "float")
@@ -89,6 +101,76 @@ KINDS: dict[str, Kind] = {
         permits=lambda *numbers: min(numbers[3:]) >= 1e-6,
     ),
     "standardise": Kind(("float",)),
+    "randaugment": Kind(
+        ("uint8",),
+        random=True,
+        operations=augmentations.RANDAUGMENT,
+        parameters=(("layers", 2), ("magnitude", 9)),
+        fewest=1,
+        allowed=f"whole numbers, 1 ≤ layers ≤ {MOST_LAYERS} and "
+        f"0 ≤ magnitude ≤ {augmentations.LARGEST_MAGNITUDE}",
+        permits=lambda layers, magnitude: (
+            _whole(layers, 1, MOST_LAYERS) and _whole(magnitude, 0, augmentations.LARGEST_MAGNITUDE)
+        ),
+    ),
+    "autoaugment": Kind(
+        ("uint8",),
+        random=True,
+        operations=tuple(
+            dict.fromkeys(
+                name for parts in augmentations.AUTOAUGMENT_IMAGENET for name, _, _ in parts
+            )
+        ),
+    ),
+    "pba": Kind(
+        ("uint8",),
+        random=True,
+        operations=augmentations.PBA,
+        parameters=(("epochs", 200),),
+        allowed="a whole number of epochs ≥ 1",
+        permits=lambda epochs: _whole(epochs, 1, LARGEST_NUMBER),
+    ),
+    "augmix": Kind(
+        ("uint8",),
+        random=True,
+        operations=augmentations.AUGMIX,
+        parameters=(("severity", 3), ("width", 3), ("depth", 3)),
+        fewest=1,
+        allowed="0.1 ≤ severity ≤ 10, and whole numbers, 1 ≤ width ≤ 8 and 1 ≤ depth ≤ 8",
+        permits=lambda severity, width, depth: (
+            0.1 <= severity <= 10 and _whole(width, 1, 8) and _whole(depth, 1, 8)
+        ),
+    ),
+    "random_erasing": Kind(
+        ("float",),
+        random=True,
+        parameters=(
+            ("likelihood", 0.5),
+            ("min area", 0.02),
+            ("max area", 0.33),
+            ("min ratio", 0.3),
+            ("max ratio", 3.3),
+        ),
+        fewest=1,
+        allowed="0 ≤ likelihood ≤ 1, 0 < min area ≤ max area < 1 and 0 < min ratio ≤ max ratio",
+        permits=lambda p, a, b, c, d: 0 <= p <= 1 and 0 < a <= b < 1 and 0 < c <= d,
+    ),
+    "mixup": Kind(
+        ("float",),
+        random=True,
+        mixes=True,
+        parameters=(("alpha", 0.2),),
+        allowed="0.01 ≤ alpha ≤ 100",
+        permits=lambda alpha: 0.01 <= alpha <= 100,
+    ),
+    "cutmix": Kind(
+        ("float",),
+        random=True,
+        mixes=True,
+        parameters=(("alpha", 1.0),),
+        allowed="0.01 ≤ alpha ≤ 100",
+        permits=lambda alpha: 0.01 <= alpha <= 100,
+    ),
 }
 
 
@@ -108,6 +190,16 @@ class Stage:
     def moves_pixels(self) -> bool:
         """Tell whether it leaves colours alone, so that `convert` may come before or after it."""
         return KINDS[self.name].takes == IMAGE
+
+    @property
+    def needs_levels(self) -> bool:
+        """Tell whether it works on levels from 0 to 255, so that `convert` must come after it."""
+        return KINDS[self.name].takes == ("uint8",) and self.name != "convert"
+
+    @property
+    def mixes(self) -> bool:
+        """Tell whether it is done to a batch, not to an image."""
+        return KINDS[self.name].mixes
 
 
 def parse_stage(text: str) -> Stage:
@@ -159,14 +251,17 @@ def _numbers(name: str, words: Sequence[str]) -> tuple[float, ...]:
     kind = KINDS[name]
     if not words:
         return tuple(default for _, default in kind.parameters)
-    if len(words) != len(kind.parameters):
+    most = len(kind.parameters)
+    fewest = most if kind.fewest is None else kind.fewest
+    if not fewest <= len(words) <= most:
         names = ", ".join(parameter for parameter, _ in kind.parameters)
-        takes = f"{len(kind.parameters)} ({names}) or none" if names else "none"
+        count = f"{fewest} to {most}" if fewest < most else f"{most}"
+        takes = f"{count} ({names}) or none" if names else "none"
         raise ExperimentError(
             f"pipeline.stages: {name}: found {len(words)} argument(s), allowed: {takes}"
         )
     numbers = []
-    for word, (parameter, _) in zip(words, kind.parameters, strict=True):
+    for word, (parameter, _) in zip(words, kind.parameters, strict=False):
         number = _number(word)
         if number is None:
             raise ExperimentError(
@@ -174,6 +269,7 @@ def _numbers(name: str, words: Sequence[str]) -> tuple[float, ...]:
                 f"0.5 or 32/255, at most ±{LARGEST_NUMBER:.0f}"
             )
         numbers.append(number)
+    numbers += [default for _, default in kind.parameters[len(numbers) :]]
     if not kind.permits(*numbers):
         raise ExperimentError(
             f"pipeline.stages: {name}: found {', '.join(words)}, allowed: {kind.allowed}"

@@ -3,7 +3,7 @@
 from timesink.datasets.images import ImageDataset
 from timesink.datasets.sources import open_source
 from timesink.experiment import Experiment
-from timesink.pipelines.stages import parse_stages, split_for_store
+from timesink.pipelines.stages import parse_stages, split_for_store, store_key
 
 
 def open_images(asked: Experiment) -> ImageDataset:
@@ -12,7 +12,7 @@ def open_images(asked: Experiment) -> ImageDataset:
     stored: tuple[str, ...] = ()
     if pipeline.source == "materialized":
         prefix, _ = split_for_store(parse_stages(pipeline.stages), pipeline.stored)
-        stored = tuple(map(str, prefix))
+        stored = store_key(prefix)
     return open_source(
         asked.dataset,
         pipeline.source,

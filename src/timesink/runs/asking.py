@@ -9,13 +9,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from timesink import machine
 from timesink.errors import RunError, error_named
-from timesink.runs.supervisor import NOISE
+from timesink.runs.supervisor import NOISE, child_environment
 
 
-def ask(request: Mapping[str, Any], *, time_limit_s: float) -> dict[str, Any]:
-    """Let `input_child` measure; what it says went wrong is raised here."""
-    with child_process("timesink.runs.input_child", [str(os.getpid())]) as child:
+def ask(
+    request: Mapping[str, Any], *, time_limit_s: float, cores: int | None = None
+) -> dict[str, Any]:
+    """Let `measurer` measure, on so many cores; what it says went wrong is raised here."""
+    with child_process("timesink.runs.measurer", [str(os.getpid())], cores=cores) as child:
         answer = answer_of(child, json.dumps(request), time_limit_s)
     if "error" in answer:
         raise error_named(answer["error"], answer["message"])
@@ -25,20 +28,24 @@ def ask(request: Mapping[str, Any], *, time_limit_s: float) -> dict[str, Any]:
 
 
 @contextmanager
-def child_process(module: str, arguments: list[str]) -> Iterator[subprocess.Popen[str]]:
-    """Start a module as a process of its own group; nothing of it is left afterwards."""
-    environment = dict(os.environ)
-    environment.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    child = subprocess.Popen(
-        [sys.executable, "-m", module, *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        env=environment,
-        start_new_session=True,
-    )
+def child_process(
+    module: str, arguments: list[str], *, cores: int | None = None
+) -> Iterator[subprocess.Popen[str]]:
+    """Start a module as a process of its own group; nothing of it is left afterwards.
+
+    Given a number of cores, it and all that it starts run on the CPUs chosen for that number.
+    """
+    with machine.confined(machine.chosen_cpus(cores)):
+        child = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            env=child_environment(cores),
+            start_new_session=True,
+        )
     try:
         yield child
     finally:

@@ -43,7 +43,7 @@ def measure_pipeline(
     dataset = open_images(experiment)
     stages = parse_stages(experiment.pipeline.stages)
     files = page_cache.files_of(dataset.train) if experiment.pipeline.source != "synthetic" else []
-    cells = _cells(experiment, asked)
+    cells, cores = _cells(experiment, asked), experiment.machine.cores
     measured = []
     with tempfile.TemporaryDirectory(prefix="timesink-") as place:
         for number, cell in enumerate(cells):
@@ -56,7 +56,8 @@ def measure_pipeline(
         if asked.cpu and files:
             say("measuring CPU time by stage …")
             request = _request(asked, cells[0], part="prefixes")
-            prefixes = ask(request, time_limit_s=120 + 30 * asked.seconds)["prefixes"]
+            limit_s = 120 + 30 * asked.seconds
+            prefixes = ask(request, time_limit_s=limit_s, cores=cores)["prefixes"]
         names = stage_names(stages)
         table = stages_of(measured[0], names, prefixes)
     size = experiment.pipeline.image_size
@@ -65,7 +66,7 @@ def measure_pipeline(
         "own": None,
         "source": experiment.pipeline.source,
         "stages_asked": [str(stage) for stage in stages],
-        "cores": machine.cores(),
+        "cores": cores or machine.cores(),
         "images": len(dataset.train),
         **measured[0],
         **table,
@@ -158,7 +159,11 @@ def _measure(cell: Experiment, files: Sequence[str], asked: Asked, place: Path) 
     if files and cell.pipeline.cache != "any":
         prepare = page_cache.drop if cell.pipeline.cache == "cold" else page_cache.warm
         cache = prepare(files)
-    answer = ask(_request(asked, cell, trace_to=place), time_limit_s=300 + 4 * asked.seconds)
+    answer = ask(
+        _request(asked, cell, trace_to=place),
+        time_limit_s=300 + 4 * asked.seconds,
+        cores=cell.machine.cores,
+    )
     return {
         "batch_size": cell.training.batch_size,
         "workers": cell.pipeline.workers,
@@ -204,7 +209,7 @@ def stages_of(
     events = read_xplane(Path(cell["trace"]))
     begin_ns, end_ns = _window(events)
     work = stage_work(events, begin_ns, end_ns, names)
-    return stage_rows(work, cell["trace_images"], prefixes)
+    return stage_rows(work, cell["trace_images"], prefixes, names)
 
 
 def _window(events: Events) -> tuple[int | None, int | None]:

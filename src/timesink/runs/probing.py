@@ -1,6 +1,7 @@
 """The parent of the probes: runs one after the other, writes what they found to the journal."""
 
 import os
+import resource
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ def probe(run: RunDirectory, process: int, origin_ns: int, say: Callable[[str], 
     `process` is the one that completed the run, and `origin_ns` when it was started: the probes
     are charged to its ledger. One that fails is written down and fails nothing else.
     """
+    cores = run.experiment().machine.cores
     journal = Journal(run.log, process, origin_ns)
     stop = _Stop()
     try:
@@ -30,9 +32,16 @@ def probe(run: RunDirectory, process: int, origin_ns: int, say: Callable[[str], 
             for kind in PROBES:
                 say(f"measuring {kind} alone …")
                 begin_ns = journal.now_ns()
-                figures = _figures(run.path, kind, stop)
-                wall_ns = journal.now_ns() - begin_ns
-                journal.write("probe", kind=kind, begin_ns=begin_ns, wall_ns=wall_ns, **figures)
+                cpu_before_s = _cpu_s_of_children()
+                figures = _figures(run.path, kind, stop, cores)
+                journal.write(
+                    "probe",
+                    kind=kind,
+                    begin_ns=begin_ns,
+                    wall_ns=journal.now_ns() - begin_ns,
+                    process_cpu_s=_cpu_s_of_children() - cpu_before_s,
+                    **figures,
+                )
                 if "failed" in figures:
                     break  # the other one alone says nothing
     finally:
@@ -53,10 +62,16 @@ class _Stop:
             kill(self.child)
 
 
-def _figures(directory: Path, kind: str, stop: _Stop) -> dict[str, Any]:
+def _cpu_s_of_children() -> float:
+    """Sum what all processes used that were waited for."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _figures(directory: Path, kind: str, stop: _Stop, cores: int | None) -> dict[str, Any]:
     """Run one probe; what went wrong stands under `failed`."""
     arguments = [str(directory.resolve()), kind, str(os.getpid())]
-    with child_process("timesink.runs.probe", arguments) as child:
+    with child_process("timesink.runs.probe", arguments, cores=cores) as child:
         stop.child = child
         if stop.wished:  # before there was a child to end
             kill(child)

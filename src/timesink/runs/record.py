@@ -54,6 +54,7 @@ class ProcessRecord:
 
     number: int
     started_utc: str = ""
+    cores: int | None = None  # that it was given
     resumed_at: int = 0
     steps: StepColumns = field(default_factory=StepColumns)
     transitions: list[tuple[int, str]] = field(default_factory=list)
@@ -153,7 +154,7 @@ def record_of(events: Iterable[Event]) -> RunRecord:
                 run.experiment, run.machine = fields["experiment"], fields["machine"]
                 run.attached = fields.get("attached")
             case "process_started":
-                process.started_utc = fields["utc"]
+                process.started_utc, process.cores = fields["utc"], fields.get("cores")
             case "dataset":
                 run.dataset = fields
             case "network":

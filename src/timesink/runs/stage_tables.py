@@ -10,7 +10,7 @@ from timesink.analysis.stages import stage_rows
 from timesink.errors import ExperimentError
 from timesink.ledger.stages import PipelineWork, StageWork, stage_work
 from timesink.ledger.steps import StepSpans
-from timesink.pipelines.stages import Stage, in_running_order, parse_stages
+from timesink.pipelines.stages import Stage, in_running_order, operations_of, parse_stages, row_of
 from timesink.runs.record import ProcessRecord, RunRecord
 from timesink.traces.events import Events
 
@@ -21,6 +21,7 @@ STAGE_COLUMNS = {
     "share": pl.Float64,
     "parallelism": pl.Float64,
     "calls_per_image": pl.Float64,
+    "ms_per_call": pl.Float64,
     "bytes_in": pl.Int64,
     "bytes_out": pl.Int64,
 }
@@ -59,8 +60,14 @@ def known_stages(run: RunRecord) -> list[str]:
 
 def stage_names(stages: Sequence[Stage]) -> list[str]:
     """Name everything a pipeline of ours does, in the order it is run."""
-    names = [stage.name for stage in in_running_order(stages)]
-    return list(dict.fromkeys(["shuffle", "read", *names, "batch"]))
+    names = [
+        name
+        for stage in in_running_order(stages)
+        for name in (stage.name, *(row_of(stage.name, each) for each in operations_of(stage)))
+        if not stage.mixes
+    ]
+    mixing = [stage.name for stage in stages if stage.mixes]
+    return list(dict.fromkeys(["shuffle", "read", *names, "batch", *mixing]))
 
 
 def summed(parts: Iterable[StepInput | None]) -> StepInput | None:
@@ -91,7 +98,9 @@ def summed(parts: Iterable[StepInput | None]) -> StepInput | None:
     return StepInput(work, sum(part.steps for part in found), images)
 
 
-def stage_facts(found: StepInput | None, accounts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def stage_facts(
+    found: StepInput | None, accounts: Sequence[Mapping[str, Any]], known: Sequence[str]
+) -> dict[str, Any]:
     """Give what summary.json says of the stages; `accounts` are the steps' mean ledger."""
     if found is None or not found.work.busy_ns:
         return {
@@ -100,7 +109,7 @@ def stage_facts(found: StepInput | None, accounts: Sequence[Mapping[str, Any]]) 
             "stages_unplaced": [],
             "input_per_step": None,
         }
-    table = stage_rows(found.work, found.images)
+    table = stage_rows(found.work, found.images, known=known)
     devices = {row["device"] for row in accounts}
     wait_ms = sum(row["charged_ms"] for row in accounts if row["account"] == "input_wait")
     return {

@@ -1,7 +1,7 @@
 """An experiment from start to end: images, directory, processes, tables; once or repeatedly."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,12 +47,21 @@ def prepare(asked: Experiment, watcher: Watcher) -> Experiment:
     from timesink.pipelines.source import open_images
 
     check_framework()
+    machine.chosen_cpus(asked.machine.cores)
     if asked.pipeline.source != "synthetic" or asked.dataset.path is not None:
         path = _local_images(asked, watcher)
         dataset = asked.dataset.model_copy(update={"path": _with_tilde(path.resolve())})
         asked = asked.model_copy(update={"dataset": dataset})
     open_images(asked)
     return asked
+
+
+def prepare_all(asked: Sequence[Experiment], watcher: Watcher) -> list[Experiment]:
+    """Prepare experiments on the same images; the images are looked at once."""
+    for each in asked:
+        machine.chosen_cpus(each.machine.cores)
+    dataset = prepare(asked[0], watcher).dataset
+    return [each.model_copy(update={"dataset": dataset}) for each in asked]
 
 
 def start(
@@ -88,8 +97,10 @@ def resume(path: Path, watcher: Watcher) -> RunDirectory:
             raise RunError(f"{path}: made by {record.attached} in a script: run the script again")
         if record.status == "complete":
             raise RunError(f"{path}: the run is complete; there is nothing to resume")
+        asked = parse(record.experiment, str(run.log))
+        machine.chosen_cpus(asked.machine.cores)  # there may be fewer than there were
         # The kill may have come before these were written.
-        run.write_inputs(parse(record.experiment, str(run.log)), record.machine)
+        run.write_inputs(asked, record.machine)
         _process(run, max(record.processes, default=0) + 1, lock, watcher)
     finally:
         os.close(lock)
@@ -99,7 +110,7 @@ def resume(path: Path, watcher: Watcher) -> RunDirectory:
 def _first_process(run: RunDirectory, asked: Experiment, watcher: Watcher) -> bool:
     lock = run.lock()
     try:
-        facts = machine.describe(run.path)
+        facts = machine.describe(run.path, asked.machine.cores)
         journal = Journal(run.log, 1, 0, clock_ns=lambda: 0)
         journal.write("run", experiment=asked.model_dump(mode="json"), machine=facts)
         journal.close()

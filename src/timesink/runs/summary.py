@@ -5,8 +5,9 @@ from typing import Any
 import polars as pl
 
 from timesink.runs.books import Books
+from timesink.runs.cpu_time import cpu_facts
 from timesink.runs.record import RunRecord
-from timesink.runs.stage_tables import counter_facts, stage_facts
+from timesink.runs.stage_tables import counter_facts, known_stages, stage_facts
 from timesink.runs.step_tables import OwnCost, step_facts
 from timesink.runs.tables import images_per_s, peak_memory_bytes, training_lineage
 from timesink.runs.verdict import verdict_facts
@@ -23,7 +24,7 @@ def summarize(
     last = lineage.row(-1, named=True) if lineage.height else {}
     validation_steps = steps.filter(pl.col("split") == "validation")
     facts = step_facts(books, cost)
-    facts |= stage_facts(books.input if books else None, facts["accounts"])
+    facts |= stage_facts(books.input if books else None, facts["accounts"], known_stages(run))
     verdict, why_none = verdict_facts(run, steps, facts)
     untraced = [f"not traced: {why}" for why in run.profile_failures]
     last_process = run.processes[max(run.processes)] if run.processes else None
@@ -64,6 +65,7 @@ def summarize(
             }
             for process in run.processes.values()
         ],
+        "cpu": cpu_facts(run),
         "input_counters": counter_facts(run.input_nodes),
         "cache": run.cache,
         "disk_read_bytes": run.disk_read_bytes,

@@ -50,6 +50,8 @@ class _Child:
     exit: int = 0
     gone_ns: int = 0
     peak_memory_bytes: int = 0
+    cpu_s: float = 0.0
+    """User and system, with that of processes it waited for."""
     signals: list[int] = field(default_factory=list)
 
 
@@ -66,11 +68,19 @@ def supervise(
 
     `observe` is given the journal's events as they come, `say` the lines the process prints.
     """
+    cores = run.experiment().machine.cores
+    cpus = machine.chosen_cpus(cores)
     kills_before = machine.oom_kills()
     origin_ns = time.monotonic_ns()
     journal = Journal(run.log, process, origin_ns)
     tail = Tail(run.log)
-    journal.write("process_started", utc=datetime.now(UTC).isoformat(), pid=os.getpid())
+    journal.write(
+        "process_started",
+        utc=datetime.now(UTC).isoformat(),
+        pid=os.getpid(),
+        cores=cores or machine.cores(),
+        cpus=cpus,
+    )
     failure: dict[str, Any] | None = None
     told = False
 
@@ -81,7 +91,7 @@ def supervise(
         observe(event)
 
     try:
-        child = _start(run.path, process, origin_ns, lock)
+        child = _start(run.path, process, origin_ns, lock, cores)
         with _forwarding_signals(child):
             threads = [
                 threading.Thread(target=_wait, args=(child,)),
@@ -109,6 +119,7 @@ def supervise(
             exit=child.exit,
             wall_ns=child.gone_ns - origin_ns,
             peak_memory_bytes=child.peak_memory_bytes,
+            cpu_s=child.cpu_s,
             last_lines=list(child.last_lines) if child.exit else [],
         )
     finally:
@@ -119,25 +130,34 @@ def supervise(
     return origin_ns
 
 
-def _start(directory: Path, process: int, origin_ns: int, lock: int) -> _Child:
-    environment = dict(os.environ)
-    environment.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+def _start(directory: Path, process: int, origin_ns: int, lock: int, cores: int | None) -> _Child:
+    environment = child_environment(cores)
     environment["PYTHONUNBUFFERED"] = "1"
     arguments = [str(directory.resolve()), str(process), str(origin_ns), str(os.getpid())]
-    return _Child(
-        subprocess.Popen(
-            [sys.executable, "-m", "timesink.runs.worker", *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            env=environment,
-            pass_fds=[lock],
-            # Ctrl-C reaches this process only; it passes the wish on.
-            start_new_session=True,
+    with machine.confined(machine.chosen_cpus(cores)):
+        return _Child(
+            subprocess.Popen(
+                [sys.executable, "-m", "timesink.runs.worker", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                env=environment,
+                pass_fds=[lock],
+                # Ctrl-C reaches this process only; it passes the wish on.
+                start_new_session=True,
+            )
         )
-    )
+
+
+def child_environment(cores: int | None) -> dict[str, str]:
+    """Give the environment of a process that trains or measures; what a user set stays."""
+    environment = dict(os.environ)
+    environment.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    # OpenBLAS, which NumPy brings, sizes its threads by the affinity mask and knows no quota.
+    environment.setdefault("OMP_NUM_THREADS", str(cores or machine.cores()))
+    return environment
 
 
 def _wait(child: _Child) -> None:
@@ -145,6 +165,7 @@ def _wait(child: _Child) -> None:
     child.gone_ns = time.monotonic_ns()
     child.exit = os.waitstatus_to_exitcode(status)
     child.process.returncode = child.exit  # Popen must not wait for it again
+    child.cpu_s = usage.ru_utime + usage.ru_stime
     child.peak_memory_bytes = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 

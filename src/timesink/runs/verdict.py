@@ -5,6 +5,7 @@ from typing import Any
 
 import polars as pl
 
+from timesink.analysis.stages import by_stage
 from timesink.analysis.verdict import InputWork, Rates, StepWork, judge
 from timesink.errors import ExperimentError
 from timesink.ledger.opmap import LAYER
@@ -106,7 +107,8 @@ def _rates(run: RunRecord, both: float, counted: pl.DataFrame) -> Rates:
         taken["images_per_s"],
         both,
         waited=float(waits["data_ms"].sum()) / wall_ms if wall_ms else None,
-        cores=run.machine.get("cpu", {}).get("cores", 1),
+        cores=run.experiment.get("machine", {}).get("cores")
+        or run.machine.get("cpu", {}).get("cores", 1),
         input_cores=made["cpu_s"] / made["wall_s"],
         compute_cores=taken["cpu_s"] / taken["wall_s"],
         shares_cores=not any(device.startswith("GPU") for device in run.network.get("devices", ())),
@@ -119,7 +121,7 @@ def _input_work(run: RunRecord, stages: Sequence[Mapping[str, Any]]) -> InputWor
         asked["mode"],
         asked["workers"],
         asked["prefetch"],
-        [(row["stage"], row["share"]) for row in stages if row["kind"] == "stage"],
+        [(row["stage"], row["share"]) for row in by_stage(stages) if row["kind"] == "stage"],
         _storable(asked),
     )
 

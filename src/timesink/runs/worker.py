@@ -127,22 +127,36 @@ EMPTY_WORDS = ("in user code:", "Graph execution error:", "Detected at node", "<
 """How lines begin that say nothing of what went wrong."""
 
 
-def _translate(error: Exception, run: RunDirectory) -> TimesinkError:
-    """Put an exception of TensorFlow's or of the user's network into one line."""
+def out_of_memory(error: Exception, batch_size: int) -> OutOfMemoryError | None:
+    """Say in one line that memory ran out; None where the error is another."""
     text = str(error)
-    said = [line.strip() for line in text.splitlines()]
-    said = [line for line in said if line and not line.startswith(EMPTY_WORDS)]
-    detail = f" ({said[0][:160]})" if said else ""
     if (
         isinstance(error, MemoryError)
         or type(error).__name__ == "ResourceExhaustedError"
         or any(words in text for words in OUT_OF_MEMORY_WORDS)
     ):
         place = "device" if "GPU" in text else "host"
+        said = _said(text)
+        detail = f" ({said[0][:160]})" if said else ""
         return OutOfMemoryError(
-            f"out of {place} memory at batch size {run.experiment().training.batch_size}; "
+            f"out of {place} memory at batch size {batch_size}; "
             f"lower training.batch_size or pipeline.image_size{detail}"
         )
+    return None
+
+
+def _said(text: str) -> list[str]:
+    """Give the lines of an error's text that say something."""
+    lines = [line.strip() for line in text.splitlines()]
+    return [line for line in lines if line and not line.startswith(EMPTY_WORDS)]
+
+
+def _translate(error: Exception, run: RunDirectory) -> TimesinkError:
+    """Put an exception of TensorFlow's or of the user's network into one line."""
+    if (full := out_of_memory(error, run.experiment().training.batch_size)) is not None:
+        return full
+    text = str(error)
+    said = _said(text)
     # An error inside a traced function tells the place first and what it is last.
     line = (said[-1] if text.startswith("in user code:") else said[0]) if said else ""
     return RunError(

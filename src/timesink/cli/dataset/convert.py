@@ -155,7 +155,7 @@ def _rendering(
 
     from timesink.datasets.stores.plan import Rendered
     from timesink.errors import MissingExtraError
-    from timesink.pipelines.stages import size_after, split_for_store
+    from timesink.pipelines.stages import size_after, split_for_store, store_key
 
     prefix, _ = split_for_store(_parsed(stages), stored)
     side = size_after(prefix, size)
@@ -169,7 +169,7 @@ def _rendering(
 
         return run(paths, prefix, size, stored, workers=workers)
 
-    return Rendered(tuple(map(str, prefix)), size, side, stored), render
+    return Rendered(store_key(prefix), size, side, stored), render
 
 
 @contextmanager

@@ -36,20 +36,26 @@ def assemble(job: Job, on_trace: Callable[[], None]) -> Assembly:
     return Assembly(strategy, network, optimizer, train_step)
 
 
-def cached_step(job: Job) -> Callable[[], int]:
-    """Give a function that trains once on a batch made here, always the same; it gives its images.
+def cached_batch(job: Job) -> tuple[Any, Any]:
+    """Make one batch of random images and labels: what the source `synthetic` gives, made once.
 
-    The batch lies where the pipeline's do, in the host's memory.
+    It lies where the pipeline's do, in the host's memory.
     """
-    train_step = assemble(job, on_trace=lambda: None).train_step
     count, size = job.experiment.training.batch_size, job.experiment.pipeline.image_size
     generator = np.random.default_rng(job.experiment.seed)
     with tf.device("CPU:0"):
         images = tf.constant(generator.random((count, size, size, 3), np.float32))
         labels = tf.constant(generator.integers(len(job.dataset.classes), size=count), tf.int32)
+    return images, labels
+
+
+def cached_step(job: Job) -> Callable[[], int]:
+    """Give a function that trains once on a batch that is always the same; it gives its images."""
+    train_step = assemble(job, on_trace=lambda: None).train_step
+    images, labels = cached_batch(job)
 
     def step() -> int:
         train_step(images, labels).numpy()
-        return count
+        return len(labels)
 
     return step

@@ -8,7 +8,6 @@ from timesink.engines.recorder import Recorder
 from timesink.engines.tensorflow.step import FIGURES
 from timesink.loaders.tfdata import validation_batches
 from timesink.pipelines.order import validation_stream
-from timesink.pipelines.stages import for_validation
 
 
 def validate(
@@ -26,7 +25,7 @@ def validate(
     )
     batches = validation_batches(
         images,
-        for_validation(job.stages),
+        job.stages,
         asked.pipeline,
         batch_size=asked.training.batch_size,
     )

@@ -5,13 +5,15 @@ gives one number an image, which needs the whole image to have been made, and it
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import tensorflow as tf
 
 from timesink.datasets.images import ImageSet
+from timesink.engines.tensorflow.quiet import settle
 from timesink.experiment import Experiment
 from timesink.loaders.tfdata import image_maker, online_stages, training_batches, workers_of
 from timesink.loaders.tfread import Span, open_source
@@ -20,6 +22,13 @@ from timesink.pipelines.stages import Stage
 
 ROUNDS = 3
 """Each prefix is run so often, in turn with the others; the least time is the least disturbed."""
+WARM_UP_BATCHES = 2
+"""Before a prefix is measured: its functions are made when they are called first."""
+MORE_EPOCHS_THAN_NEEDED = 1_000_000
+LONGEST_SETTLING_S = 2.0
+
+_kept: list[Any] = []
+"""Until the process ends: destroying an iterator can block for seconds."""
 
 
 @dataclass(frozen=True)
@@ -36,20 +45,57 @@ class PrefixCost:
 def prefix_costs(
     images: ImageSet, stages: Sequence[Stage], asked: Experiment, *, seconds: float
 ) -> list[PrefixCost]:
-    """Run every prefix over the same images; the last is the whole pipeline, with its batches."""
+    """Run every prefix over as many images; the last is the whole pipeline, with its batches."""
     pipeline = _Pipeline(images, stages, asked)
-    lengths = range(len(pipeline.online) + 1)
-    count = pipeline.images_in(seconds / ROUNDS / 2)
-    best = [float("inf")] * (len(lengths) + 1)
-    sizes = [0.0] * len(lengths)
+    prefixes = [pipeline.cut(length) for length in range(len(pipeline.online) + 1)]
+    whole = pipeline.whole()
+    count = whole.batches_in(seconds / ROUNDS / 2)
+    measured = [*prefixes, whole]
+    best = [float("inf")] * len(measured)
     for _ in range(ROUNDS):
-        for length in lengths:
-            cpu_ms, sizes[length] = pipeline.run_prefix(length, count)
-            best[length] = min(best[length], cpu_ms)
-        best[-1] = min(best[-1], pipeline.run_whole(count))
-    names = ["read", *(stage.name for stage in pipeline.online)]
-    costs = [PrefixCost(names[n], best[n], sizes[n]) for n in lengths]
-    return [*costs, PrefixCost("batch", best[-1], sizes[-1])]
+        for number, prefix in enumerate(measured):
+            best[number] = min(best[number], prefix.cpu_ms_per_image(count))
+    sizes = [prefix.bytes_per_image for prefix in prefixes]
+    names = ["read", *(stage.name for stage in pipeline.online), "batch"]
+    return [PrefixCost(*cost) for cost in zip(names, best, [*sizes, sizes[-1]], strict=True)]
+
+
+class _Prefix:
+    """An endless pipeline of which batches are taken: (images, bytes of them) each."""
+
+    def __init__(self, batches: Iterator[tuple[int, int]]) -> None:
+        self._batches = batches
+        self.images = self.bytes = 0
+        _kept.append(batches)
+        self.take(WARM_UP_BATCHES)
+
+    @property
+    def bytes_per_image(self) -> float:
+        """Of what comes out."""
+        return self.bytes / max(self.images, 1)
+
+    def take(self, count: int) -> int:
+        """Take so many batches; gives their images."""
+        taken = 0
+        for images, size in islice(self._batches, count):
+            taken += images
+            self.bytes += size
+        self.images += taken
+        return taken
+
+    def batches_in(self, seconds: float) -> int:
+        """Tell how many batches it gives in a time."""
+        begin = time.perf_counter()
+        self.take(4)
+        return max(round(4 * seconds / (time.perf_counter() - begin)), 1)
+
+    def cpu_ms_per_image(self, count: int) -> float:
+        """Give CPU time an image, from one moment with all queues full to another."""
+        settle(LONGEST_SETTLING_S)
+        begin = time.process_time()
+        taken = self.take(count)
+        settle(LONGEST_SETTLING_S)
+        return 1e3 * (time.process_time() - begin) / max(taken, 1)
 
 
 class _Pipeline:
@@ -63,24 +109,14 @@ class _Pipeline:
             batch_size=asked.training.batch_size,
             shuffle=asked.pipeline.shuffle,
         )
-        self.online = online_stages(images, stages, asked.pipeline)
+        online = online_stages(images, stages, asked.pipeline)
+        self.online = [stage for stage in online if not stage.mixes]
 
-    def images_in(self, seconds: float) -> int:
-        """Choose how many images a prefix is run over: what the whole pipeline does meanwhile."""
-        batch_size = self.asked.training.batch_size
-        self._take_whole(batch_size)
-        begin, count = time.perf_counter(), 4 * batch_size
-        self._take_whole(count)
-        batches = count * seconds / (time.perf_counter() - begin) / batch_size
-        return max(round(batches), 1) * batch_size
-
-    def run_prefix(self, length: int, count: int) -> tuple[float, float]:
-        """Give CPU time an image, and bytes an image of what comes out."""
-        span = Span(0, self._epochs(count), careful=True)
+    def cut(self, length: int) -> _Prefix:
+        """Give the pipeline up to a stage; of every image comes its size, and one pixel."""
+        span = Span(0, MORE_EPOCHS_THAN_NEEDED, careful=True)
         source = open_source(self.images, self.stream, span)
-        make = image_maker(
-            self.images, self.stages, self.asked.pipeline, self.stream, source, upto=length
-        )
+        make = image_maker(self.online, self.asked.pipeline, self.stream, source, upto=length)
 
         @tf.autograph.experimental.do_not_convert
         def weigh(*element: Any) -> Any:
@@ -91,35 +127,23 @@ class _Pipeline:
             # One pixel of the image: its size alone could be told without making it.
             return size, tf.cast(tf.reshape(value, [-1])[0], tf.float32)
 
-        weighed = source.elements.take(count).map(
+        weighed = source.elements.map(
             weigh, num_parallel_calls=workers_of(self.asked.pipeline), deterministic=True
         )
         batches = weighed.ignore_errors().batch(self.asked.training.batch_size)
-        begin, size, seen = time.process_time(), 0, 0
-        for sizes, _ in batches:
-            size += int(tf.reduce_sum(sizes))
-            seen += int(sizes.shape[0])
-        cpu_s = time.process_time() - begin
-        return 1e3 * cpu_s / max(seen, 1), size / max(seen, 1)
+        return _Prefix((int(sizes.shape[0]), int(tf.reduce_sum(sizes))) for sizes, _ in batches)
 
-    def run_whole(self, count: int) -> float:
-        """Give CPU time an image of the pipeline as training has it."""
-        begin = time.process_time()
-        seen = self._take_whole(count)
-        return 1e3 * (time.process_time() - begin) / max(seen, 1)
-
-    def _take_whole(self, count: int) -> int:
-        """Take the last so many images of a stream: to its end, so that nothing goes on behind."""
-        epochs = self._epochs(count)
+    def whole(self) -> _Prefix:
+        """Give the pipeline as training has it, but never an epoch at once: it costs the same."""
+        pipeline = self.asked.pipeline
+        if pipeline.mode == "whole_dataset":
+            pipeline = pipeline.model_copy(update={"mode": "pipelined"})
         batches = training_batches(
             self.images,
             self.stages,
-            self.asked.pipeline,
+            pipeline,
             self.stream,
-            first_position=epochs * self.stream.images_per_epoch - count,
-            last_epoch=epochs,
+            first_position=0,
+            last_epoch=MORE_EPOCHS_THAN_NEEDED,
         )
-        return sum(int(labels.shape[0]) for _, labels, _ in batches)
-
-    def _epochs(self, count: int) -> int:
-        return -(-count // self.stream.images_per_epoch)
+        return _Prefix((int(labels.shape[0]), 0) for _, labels, _ in batches)

@@ -90,6 +90,13 @@ def _outputs(called: Any) -> list[Any]:
 
 
 def _cross_entropy(labels: Any, output: Any, network: Network, training: TrainingSection) -> Any:
+    if labels.shape.rank == 2:
+        return keras.losses.categorical_crossentropy(
+            _target(labels, output.shape[-1]),
+            output,
+            from_logits=network.from_logits,
+            label_smoothing=training.label_smoothing,
+        )
     if training.label_smoothing == 0:
         return keras.losses.sparse_categorical_crossentropy(
             labels, output, from_logits=network.from_logits
@@ -102,7 +109,21 @@ def _cross_entropy(labels: Any, output: Any, network: Network, training: Trainin
     )
 
 
+def _target(pairs: Any, classes: int) -> Any:
+    """Give what a mixed image should be taken for: both of its classes, by their shares."""
+    labels, others, share = tf.unstack(pairs, axis=1)
+    first, second = (tf.one_hot(tf.cast(each, tf.int32), classes) for each in (labels, others))
+    return first * share[:, None] + second * (1 - share[:, None])
+
+
 def _hits(labels: Any, output: Any, topn: int) -> tuple[Any, Any]:
+    """Count the images whose label is the best answer, and among the best n.
+
+    Of a mixed image it is the label of what it has most of.
+    """
+    if labels.shape.rank == 2:
+        first, second, share = tf.unstack(labels, axis=1)
+        labels = tf.cast(tf.where(share >= 0.5, first, second), tf.int32)
     return tuple(
         tf.reduce_sum(tf.cast(tf.math.in_top_k(labels, output, k), tf.float32)) for k in (1, topn)
     )

@@ -18,7 +18,7 @@ from timesink.engines.tensorflow import checkpoint
 from timesink.engines.tensorflow.assembly import assemble
 from timesink.engines.tensorflow.capture import Capture
 from timesink.engines.tensorflow.counters import Counters
-from timesink.engines.tensorflow.devices import device_names, peak_device_bytes
+from timesink.engines.tensorflow.devices import device_names, peak_device_bytes, thread_pools
 from timesink.engines.tensorflow.evaluate import validate
 from timesink.engines.tensorflow.opmap import ModelWatch
 from timesink.engines.tensorflow.step import FIGURES, make_validation_step
@@ -78,6 +78,7 @@ class Trainer:
             network=self.network.name,
             parameters=self.network.model.count_params(),
             devices=self.devices,
+            threads=thread_pools(),
             iterations=job.iterations,
             steps_per_epoch=self.stream.steps_per_epoch,
             resumed_at=self.iteration,

@@ -1,6 +1,8 @@
-"""The process that measures a pipeline alone: a request on stdin, one JSON object on stdout.
+"""The process that measures what it is asked for: a request on stdin, one JSON object on stdout.
 
-`python -m timesink.runs.input_child PARENT`; what goes wrong is an answer too.
+`batches` and `prefixes` are of a pipeline alone, `sides` of a pipeline and a network.
+
+`python -m timesink.runs.measurer PARENT`; what goes wrong is an answer too.
 """
 
 import json
@@ -16,7 +18,7 @@ from typing import Any, NoReturn
 from timesink.engines.users_code import told
 from timesink.errors import TimesinkError
 from timesink.experiment import Experiment, parse
-from timesink.runs.worker import end_with_parent, leave
+from timesink.runs.worker import end_with_parent, leave, out_of_memory, prepare_cache
 
 
 def main(parent: int) -> NoReturn:
@@ -31,7 +33,8 @@ def main(parent: int) -> NoReturn:
     except TimesinkError as error:
         answer = {"error": type(error).__name__, "message": str(error)}
     except Exception as error:
-        message = f"the pipeline failed: {told(error)}"
+        what = "it" if request["part"] == "sides" else "the pipeline"
+        message = f"{what} failed: {told(error)}"
         traceback.print_exc()
         answer = {"error": "RunError", "message": message}
     with os.fdopen(out, "w") as file:
@@ -40,8 +43,12 @@ def main(parent: int) -> NoReturn:
 
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:
+    if request["part"] == "sides":
+        return _sides(parse(request["experiment"], "the request"), request)
+    from timesink.engines.tensorflow.devices import size_thread_pools
     from timesink.engines.tensorflow.input_alone import Length, measure
 
+    size_thread_pools()
     trace_to = Path(request["trace_to"]) if request["trace_to"] else None
     length = Length(**request["length"])
     if request["own"] is not None:
@@ -117,6 +124,23 @@ def _batches(asked: Experiment) -> _Watched:
         dataset.train, stages, asked.pipeline, stream, first_position=0, last_epoch=epochs
     )
     return _Watched(batches, asked, dataset, stream)
+
+
+def _sides(asked: Experiment, request: dict[str, Any]) -> dict[str, Any]:
+    from timesink.engines.job import Job
+    from timesink.engines.tensorflow.devices import shares_cores
+    from timesink.engines.tensorflow.sides import alternate
+
+    dataset, stages = _opened(asked)
+    nowhere = Path(os.devnull)  # no checkpoint and no trace is written
+    job = Job(asked, dataset, stages, nowhere, nowhere, should_stop=lambda: False)
+    job.check()
+    prepare_cache(job)
+    try:
+        rounds = alternate(job, rounds=request["rounds"], seconds=request["seconds"])
+        return {"rounds": [asdict(each) for each in rounds], "shared": shares_cores()}
+    except Exception as error:
+        raise out_of_memory(error, asked.training.batch_size) or error from None
 
 
 def _opened(asked: Experiment) -> Any:
