@@ -16,6 +16,7 @@ from timesink.cli.pipeline import pipeline
 from timesink.cli.run import run
 from timesink.cli.show import show
 from timesink.cli.study import study
+from timesink.cli.sweep import sweep
 from timesink.errors import DiskFullError, TimesinkError
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -24,7 +25,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 @click.group(
     cls=SectionedGroup,
     sections={
-        "Train and measure": [run, pipeline, study],
+        "Train and measure": [run, pipeline, sweep, study],
         "Look at results": [show, layers, compare, collect],
         "Get images": [dataset],
         "Describe an experiment": [experiment],
