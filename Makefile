@@ -27,6 +27,7 @@ demo: $(READY)
 
 test: $(READY)
 	@$(BIN)/python tests/need_sshd.py
+	@$(BIN)/python tests/need_chromium.py
 	$(BIN)/python -m pytest -n auto
 
 check: $(READY)

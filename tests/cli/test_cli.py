@@ -72,7 +72,7 @@ def test_a_wrong_stage_is_found_by_check(timesink, tmp_path):
     assert "convert is missing" in done.stderr
 
 
-@pytest.mark.parametrize("verb", ["show", "collect", "compare"])
+@pytest.mark.parametrize("verb", ["show", "collect", "compare", "report"])
 def test_commands_that_read_import_no_framework(verb, tmp_path):
     make_run(tmp_path / "run", seed=1)
     runs = [str(tmp_path / "run")] * (2 if verb == "compare" else 1)

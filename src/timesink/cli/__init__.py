@@ -13,6 +13,7 @@ from timesink.cli.dataset import dataset
 from timesink.cli.experiment import experiment
 from timesink.cli.layers import layers
 from timesink.cli.pipeline import pipeline
+from timesink.cli.report import report
 from timesink.cli.run import run
 from timesink.cli.show import show
 from timesink.cli.study import study
@@ -26,7 +27,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
     cls=SectionedGroup,
     sections={
         "Train and measure": [run, pipeline, sweep, study],
-        "Look at results": [show, layers, compare, collect],
+        "Look at results": [show, report, layers, compare, collect],
         "Get images": [dataset],
         "Describe an experiment": [experiment],
     },

@@ -12,6 +12,7 @@ from timesink.cli._console import out
 from timesink.errors import UsageError
 from timesink.ledger.levels import shown_as
 from timesink.ledger.opmap import LAYER
+from timesink.report.text import ms_places
 
 Row = Mapping[str, Any]
 
@@ -271,11 +272,6 @@ def shortened(name: str, width: int) -> str:
         return name
     tail = (width - 1) * 2 // 3
     return f"{name[: width - 1 - tail]}…{name[len(name) - tail :]}"
-
-
-def ms_places(largest_ms: float) -> int:
-    """Give the decimal places that leave four figures of the largest."""
-    return 1 if largest_ms >= 100 else 2 if largest_ms >= 10 else 3
 
 
 def bar_of(part: float, width: int = BAR_WIDTH) -> str:

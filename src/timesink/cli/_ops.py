@@ -14,10 +14,10 @@ from timesink.cli._ledger import (
     View,
     chosen_device,
     devices_of,
-    ms_places,
     shortened,
 )
 from timesink.errors import UsageError
+from timesink.report.text import ms_places
 from timesink.runs.books import Books
 from timesink.runs.layers import layer_names, mean_ops
 

@@ -26,6 +26,8 @@ from timesink.runs.tables import ledger_table, steps_table, summary_table
 
 COLLECTED = "runs.csv"
 """The one table of many runs, beside them."""
+REPORT = "report.html"
+"""The page of a run, in its directory; of many runs, beside them."""
 
 RESERVE_BYTES = 256 * 1024
 """Held back on the disk, so that a run that filled it can still write how it ended."""
@@ -213,7 +215,7 @@ def runs_only(out: Path) -> list[RunDirectory]:
     """Give the run, or the repetitions, that a directory holds; none if it holds anything else."""
     if (out / "log.txt").is_file():
         return [RunDirectory(out)]
-    members = [member for member in out.iterdir() if member.name != COLLECTED]
+    members = [member for member in out.iterdir() if member.name not in (COLLECTED, REPORT)]
     if all(member.name.isdigit() and (member / "log.txt").is_file() for member in members):
         return [RunDirectory(member) for member in members]
     return []
