@@ -152,7 +152,9 @@ class TrainingSection(_Section):
     checkpoint_every: int = Field(
         0, ge=0, description="iterations between checkpoints; 0 is only at the end"
     )
-    checkpoint_keep: int = Field(3, ge=1, description="how many of the last checkpoints are kept")
+    checkpoint_keep: int = Field(
+        3, ge=0, description="how many of the last checkpoints are kept; 0: none is written"
+    )
     validation: bool = Field(True, description="validate after training")
     validate_every: int = Field(0, ge=0, description="also every so many epochs; 0 is never")
 

@@ -81,7 +81,7 @@ def test_each_cell_has_three_throughputs_a_prediction_and_its_error(place, done)
 def test_what_is_printed_fits_eighty_columns_and_says_what_the_files_say(place, done):
     assert max(len(line) for line in done.stdout.splitlines()) <= 80
     facts = json.loads((place / "out" / "study.json").read_text())
-    assert facts["cells_planned"] == facts["cells_measured"] == 3
+    assert facts["planned"] == facts["measured"] == 3
     flat = " ".join(done.stdout.split())
     for said in (*facts["sentences"], *facts["findings"]):
         assert said["text"] in flat
@@ -116,7 +116,7 @@ def test_a_study_that_was_killed_goes_on_and_repeats_nothing(tmp_path):
         stderr=subprocess.DEVNULL,
     )
     until = time.monotonic() + LIMIT_S
-    while not (log.is_file() and b" cell {" in log.read_bytes()):
+    while not (log.is_file() and b" ended {" in log.read_bytes()):
         assert time.monotonic() < until and begun.poll() is None
         time.sleep(0.02)
     begun.kill()
@@ -126,8 +126,8 @@ def test_a_study_that_was_killed_goes_on_and_repeats_nothing(tmp_path):
     assert finished.returncode == 0, finished.stderr
     assert "going on: " in finished.stderr
     assert log.read_bytes().startswith(measured)
-    keys = [event.fields["key"] for event in events(place) if event.name == "cell"]
-    assert len(keys) == len(set(keys)) == 3
+    numbers = [event.fields["number"] for event in events(place) if event.name == "ended"]
+    assert sorted(numbers) == [1, 2, 3]
 
 
 def test_ctrl_c_ends_it_with_the_way_on_and_leaves_no_process(tmp_path):
@@ -175,14 +175,14 @@ def test_a_cell_that_fails_is_written_down_and_the_others_are_measured(tmp_path)
     assert "1 of 2 cells failed" in finished.stderr
     assert "failed: broken:build, batch 8, 32 px, basic, 1 core" in finished.stdout
     facts = json.loads((place / "out" / "study.json").read_text())
-    assert (facts["cells_measured"], len(facts["failed"])) == (1, 1)
+    assert (facts["measured"], len(facts["failed"])) == (1, 1)
     # Mended, it tries again what failed, and that alone, but only when it is told to.
     (place / "broken.py").write_text((place / "tiny.py").read_text())
     assert start(place, *words).returncode == 4
     assert start(place, *words, "--retry").returncode == 0
-    keys = [event.fields["key"] for event in events(place) if event.name == "cell"]
-    assert len(keys) == 3
-    assert keys[-1] in keys[:2]
+    numbers = [event.fields["number"] for event in events(place) if event.name == "ended"]
+    assert len(numbers) == 3
+    assert numbers[-1] in numbers[:2]
 
 
 def test_a_study_of_another_machine_is_not_gone_on_with(place, done, tmp_path):
@@ -216,7 +216,7 @@ def test_a_dry_run_says_the_cells_and_measures_nothing(tmp_path, monkeypatch):
     shown = CliRunner().invoke(cli, words)
     assert shown.exit_code == 0, shown.output
     assert "resnet50, batch 32, 64 px, basic+randaugment(8), 1 core" in shown.output
-    assert "8 cells, 2 rounds" in shown.output
+    assert "8 cells, 8 to do: about 3 min" in shown.output
     assert list(tmp_path.iterdir()) == []
 
 

@@ -8,7 +8,8 @@ from timesink import machine
 from timesink.errors import ExperimentError
 from timesink.pipelines.stages import parse_stages
 from timesink.studies.augmentation import AXES
-from timesink.studies.grid import changed, on_all_cores, quarters, read_grid, to_toml
+from timesink.studies.grid import changed, on_all_cores, quarters
+from timesink.studies.plan import Measure, Part, read_parts, to_toml
 
 FILE = """
 name = "mine"
@@ -24,7 +25,12 @@ machine.cores = [1]
 def grid_of(tmp_path, text=FILE):
     path = tmp_path / "mine.toml"
     path.write_text(text)
-    return read_grid(path, "augmentation", AXES)
+    (part,) = read_parts(path, "augmentation", allowed=AXES)
+    return part.grid
+
+
+def written(grid):
+    return to_toml([Part("", Measure(), grid)])
 
 
 def described(grid):
@@ -80,7 +86,7 @@ def test_zipped_keys_go_through_their_values_together(tmp_path):
         (2, "resnet50", 96),
     ]
     grid = grid_of(tmp_path, text)
-    assert grid_of(tmp_path, to_toml(grid)).values() == grid.values()
+    assert grid_of(tmp_path, written(grid)).values() == grid.values()
 
 
 @pytest.mark.parametrize(
@@ -104,7 +110,8 @@ def test_quarters_of_eight_cores_are_the_study_s(cores, found):
 
 
 def test_the_packaged_study_is_the_seed_s():
-    grid = changed(read_grid(None, "augmentation"), [], {"machine.cores": (1,)})
+    (part,) = read_parts(None, "augmentation")
+    grid = changed(part.grid, [], {"machine.cores": (1,)})
     assert grid.axes["training.network"] == ("mobilenetv2", "resnet50")
     assert {cell.training.batch_size for cell in grid.cells()} == {64}
     assert {cell.pipeline.image_size for cell in grid.cells()} == {224}
@@ -118,7 +125,7 @@ def test_the_packaged_study_is_the_seed_s():
 
 def test_a_grid_is_written_so_that_it_gives_itself_again(tmp_path):
     grid = changed(grid_of(tmp_path), ["seed=5"], {})
-    text = to_toml(grid)
+    text = written(grid)
     assert tomllib.loads(text)["seed"] == 5
     again = grid_of(tmp_path, text)
     assert again.axes == grid.axes
@@ -163,4 +170,4 @@ def test_a_grid_that_nobody_could_wait_for_is_refused(tmp_path):
 
 def test_a_file_that_is_not_there_is_said_so(tmp_path):
     with pytest.raises(ExperimentError, match="cannot be read: No such file"):
-        read_grid(tmp_path / "none.toml", "augmentation")
+        read_parts(tmp_path / "none.toml", "augmentation")

@@ -14,8 +14,7 @@ import pytest
 from tests.runs.conftest import make_workplace, training_process, wait_for
 from timesink.runs.directory import RunDirectory
 from timesink.runs.journal import read_events
-from timesink.studies.grid import read_grid
-from timesink.studies.sweep import in_running_order, plan_of
+from timesink.studies.plan import in_running_order, plan_of, read_parts
 
 LIMIT_S = 240
 GRID = """
@@ -148,7 +147,7 @@ def test_a_killed_sweep_goes_on_and_repeats_only_what_was_cut(tmp_path):
     first = (place / "out" / "0001" / "log.txt").read_bytes()
     finished = start(place, "--in-order")
     assert finished.returncode == 0, finished.stderr
-    assert "going on: 1 of 4 runs are done" in finished.stderr
+    assert "going on: 1 of 4 are done" in finished.stderr
     assert (place / "out" / "0001" / "log.txt").read_bytes() == first
     assert numbers(place, "ended") == [1, 2, 3, 4]
     assert set(results(place)["status"]) == {"complete"}
@@ -208,8 +207,7 @@ def test_ctrl_c_ends_it_with_the_way_on_and_the_run_with_it(tmp_path):
 def test_cells_are_shuffled_anew_within_each_repetition(tmp_path):
     path = tmp_path / "many.toml"
     path.write_text("repetitions = 3\n[grid]\ntraining.batch_size = {from = 1, to = 12, step = 1}")
-    grid = read_grid(path, "many")
-    planned = plan_of(grid, grid.cells())
+    planned = plan_of(read_parts(path, "many"))
     assert [(each.repetition, each.number) for each in planned[:4]] == [
         (1, 1),
         (2, 2),

@@ -19,7 +19,7 @@ class Sentence:
     """What the numbers say, and of which cells."""
 
     about: str
-    """`layers`, `cores` or `slower`."""
+    """`layers`, `cores`, `slower` or `noise`."""
     setting: Setting
     text: str
     value: float | None = None
@@ -43,8 +43,10 @@ def sentences(cells: Sequence[Cell]) -> list[Sentence]:
             if any(cell.input_bound for cell in there):
                 said.append(Sentence("cores", setting, *_cores(setting, category, by_cores)))
         most = max(cell.cores for cell in group)
-        there = [cell for cell in group if cell.cores == most]
-        said.append(Sentence("slower", setting, _slower(setting, most, there)))
+        there = [cell for cell in group if cell.cores == most and not cell.disturbed]
+        if there:
+            said.append(Sentence("slower", setting, _slower(setting, most, there)))
+        said += [Sentence("noise", setting, _disturbed(cell)) for cell in group if cell.disturbed]
     return said
 
 
@@ -126,6 +128,16 @@ def _lost(cell: Cell) -> str:
     if share < 0.005:
         return f"{cell.category} costs nothing against synthetic images"
     return f"{cell.category} makes training {percent(share)} slower than synthetic images do"
+
+
+def _disturbed(cell: Cell) -> str:
+    side = "the input" if cell.input < cell.compute else "the computing"
+    ahead = cell.both / min(cell.input, cell.compute) - 1
+    return (
+        f"{_who(cell.setting)} {_on(cell.cores)} with {cell.category}: training was "
+        f"{percent(ahead)} quicker than {side} alone, which cannot be: the machine was busy with "
+        "something else meanwhile. No comparison counts this cell."
+    )
 
 
 def _who(setting: Setting) -> str:

@@ -10,26 +10,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from timesink.analysis.sharing import Alone, together
+from timesink.analysis.spread import Spread, spread
 from timesink.analysis.verdict import NOISE
 from timesink.pipelines.stages import parse_stages
 
 SIDES = ("input", "compute", "both")
 SYNTHETIC = "synthetic"
 """The category that is no work at all: what the others are compared with, and not one of them."""
-
-
-@dataclass(frozen=True)
-class Spread:
-    """A figure over the rounds in which it was measured."""
-
-    median: float
-    low: float
-    high: float
-
-
-def spread(values: Sequence[float]) -> Spread:
-    """Sum up what the rounds gave."""
-    return Spread(statistics.median(values), min(values), max(values))
 
 
 @dataclass(frozen=True)
@@ -98,6 +85,15 @@ class Cell:
         return min(self.load, 1 / self.load) > 1 - NOISE
 
     @property
+    def disturbed(self) -> bool:
+        """Whether both together were quicker than a side of them alone, in every round.
+
+        That cannot be: something else was at work while the side was measured.
+        """
+        alone = min(max(self.input_rates), max(self.compute_rates))
+        return min(self.both_rates) > alone
+
+    @property
     def slower(self) -> Spread:
         """How much slower training is than on synthetic images: 0 is not at all."""
         pairs = zip(self.both_rates, self.compute_rates, strict=True)
@@ -147,6 +143,7 @@ def row_of(cell: Cell) -> dict[str, Any]:
         "slower_than_synthetic": cell.slower.median,
         "bound": "input" if cell.input_bound else "compute",
         "even": cell.even,
+        "disturbed": cell.disturbed,
         "shared_cores": cell.shared,
     }
 

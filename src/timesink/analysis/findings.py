@@ -28,7 +28,7 @@ Pair = tuple[Cell, Cell]
 
 def findings(cells: Sequence[Cell]) -> list[Finding]:
     """Put to the test: a smaller model, fewer cores and more layers each make it worse."""
-    cells = augmented(cells)
+    cells = [cell for cell in augmented(cells) if not cell.disturbed]
     return [
         _finding("the smaller the model", _by_network(cells)),
         _finding("the fewer the cores", _by_cores(cells)),

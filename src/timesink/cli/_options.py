@@ -1,6 +1,7 @@
 """Options that several verbs share."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -56,6 +57,42 @@ def ledger_view(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--ops", metavar="LAYER", help="Show the ops of a layer, model or group."),
         click.option("--device", metavar="DEVICE", help="Show this device, e.g. CPU:1."),
+    ):
+        command = option(command)
+    return command
+
+
+time_limit = click.option(
+    "--time-limit",
+    type=click.FloatRange(1, 10_000_000),
+    metavar="S",
+    help="End a run that takes longer.",
+)
+
+
+def study(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what every study takes."""
+    path = click.Path(path_type=Path)
+    for option in (
+        as_json,
+        force,
+        retry,
+        click.option("--toml", is_flag=True, help="Print the study's file, to copy and change."),
+        click.option(
+            "--dry-run", is_flag=True, help="Say what would be measured, and how long it takes."
+        ),
+        click.option(
+            "--out",
+            type=path,
+            metavar="DIR",
+            help="Where it goes; a study that is there is gone on with. [default: studies/<name>]",
+        ),
+        click.option(
+            "--quick", is_flag=True, help="Small images and few steps: about five minutes."
+        ),
+        click.option("--data", type=path, metavar="DIR", help="The images."),
+        settings,
+        click.argument("path", type=path, required=False, metavar="[STUDY]"),
     ):
         command = option(command)
     return command

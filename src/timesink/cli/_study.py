@@ -1,121 +1,149 @@
-"""What a study of augmentation found, as tables and sentences for the terminal, 80 columns wide."""
+"""A study from its options to its page: planned, measured, shown, as `timesink study` does."""
 
 import textwrap
-from collections.abc import Mapping, Sequence
-from itertools import groupby
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
+import click
 from rich.markup import escape
-from rich.table import Table
 
-from timesink.analysis.verdict import rate
-from timesink.cli._console import out
-from timesink.cli._ledger import shortened
-from timesink.experiment import Experiment
-from timesink.studies.augmentation import Asked, name_of
+from timesink.cli._console import err, next_command, out, print_json
+from timesink.cli._plan import print_plan
+from timesink.cli._watch import RunWatch
+from timesink.errors import RunError
+from timesink.pipelines.stages import parse_stages
+from timesink.report.writing import make_study_report
+from timesink.runs import start
+from timesink.runs.directory import REPORT
+from timesink.studies import conducting
+from timesink.studies.grid import Grid, changed, packaged
+from timesink.studies.plan import Part, Planned, plan_of, read_parts
+from timesink.studies.study import Study, conduct_study
 
-Row = Mapping[str, Any]
-
-WIDTH, CATEGORY_WIDTH = 80, 24
-LEGEND = (
-    "",
-    "images/s, medians of the rounds. input, compute: each alone. both: training.",
-    "model: what the two alone let expect of both, and its error. slower: than on",
-    "synthetic images. ≈: the sides differ by less than 10 %.",
-)
+WIDTH = 80
 
 
-def print_plan(cells: Sequence[Experiment], asked: Asked) -> None:
-    """Say what would be measured."""
-    for number, cell in enumerate(cells, 1):
-        out.print(f"{number:>4}  {escape(name_of(cell))}", soft_wrap=True)
-    minutes = asked.expected_s(len(cells)) / 60
-    out.print(
-        f"{len(cells)} cells, {asked.rounds} rounds of 3 × {asked.seconds:g} s each: "
-        f"{minutes:.0f} min at least; more where {asked.seconds:g} s are too few for three steps",
-        soft_wrap=True,
-    )
+@dataclass(frozen=True)
+class Request:
+    """What was asked for on the command line."""
+
+    path: Path | None
+    settings: tuple[str, ...]
+    data: Path | None
+    quick: bool
+    out: Path | None
+    dry_run: bool
+    toml: bool
+    retry: bool
+    force: bool
+    as_json: bool
+    time_limit: float | None
+    axes: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    measure: Mapping[str, Any] = field(default_factory=dict)
+    allowed: Sequence[str] | None = None
 
 
-def print_study(facts: Mapping[str, Any]) -> None:
-    """Print tables, sentences, findings, and how good the model's predictions are."""
-    rows = sorted(facts["cells"], key=lambda row: (*_setting(row), row["cores"]))
-    for (network, batch_size, image_size), group in groupby(rows, key=_setting):
-        out.print(f"\n[bold]{escape(network)}, batch {batch_size}, {image_size} px[/]")
-        for cores, cells in groupby(group, key=lambda row: row["cores"]):
-            out.print()
-            out.print(_table(cores, list(cells)))
-        out.print()
-        for said in facts["sentences"]:
-            if _setting(said) == (network, batch_size, image_size):
-                _print_wrapped(said["text"])
-    if not facts["cells"]:
-        out.print("no cell was measured")
+def run_study(
+    study: Study,
+    asked: Request,
+    *,
+    name_of: Callable[[Planned], str] = lambda each: each.name,
+    complete: Callable[[Grid], Grid] = lambda grid: grid,
+    show: "Callable[[Mapping[str, Any]], None] | None" = None,
+) -> None:
+    """Do what was asked for."""
+    if asked.toml:
+        click.echo(packaged(study.name), nl=False)
         return
-    for line in LEGEND:
-        out.print(f"[dim]{line}[/]", soft_wrap=True)
-    _print_findings(facts)
-    _print_failed(facts)
+    parts = _parts(study, asked, complete)
+    planned = [replace(each, name=name_of(each)) for each in plan_of(parts)]
+    for each in planned:
+        parse_stages(each.experiment.pipeline.stages)
+    place = asked.out or Path("studies") / study.name
+    if asked.dry_run:
+        print_plan(planned, place, study.unit)
+        return
+    facts = _conducted(study, parts, planned, place, asked)
+    page = make_study_report(place, place / REPORT)
+    page.write(force=True)
+    if asked.as_json:
+        print_json(facts)
+    else:
+        (show or print_figures)(facts)
+        if show:
+            print_figures(facts)
+        for failed in facts["failed"]:
+            out.print(f"[red]failed:[/] {escape(failed['name'])}: {escape(failed['reason'])}")
+        next_command(f"open {place / REPORT}")
+    if facts["failed"]:
+        raise RunError(f"{len(facts['failed'])} of {len(planned)} {study.unit} failed; see above")
 
 
-def _setting(row: Row) -> tuple[str, int, int]:
-    return row["network"], row["batch_size"], row["image_size"]
+def _parts(study: Study, asked: Request, complete: Callable[[Grid], Grid]) -> list[Part]:
+    parts = read_parts(
+        asked.path,
+        study.name,
+        quick=asked.quick,
+        measure=asked.measure,
+        allowed=asked.allowed,
+    )
+    settings = [*asked.settings, *([f"dataset.path={asked.data}"] if asked.data else [])]
+    return [
+        replace(part, grid=complete(changed(part.grid, settings, asked.axes))) for part in parts
+    ]
 
 
-def _table(cores: int, rows: Sequence[Row]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold dim", padding=(0, 1, 0, 0))
-    on = f"on {cores} core{'s' * (cores > 1)}"
-    table.add_column(on, width=CATEGORY_WIDTH, no_wrap=True)
-    for title, width in (
-        ("input", 7),
-        ("compute", 7),
-        ("both", 7),
-        ("model", 7),
-        ("error", 6),
-        ("slower", 6),
-    ):
-        table.add_column(title, justify="right", width=width, no_wrap=True)
-    table.add_column("bound", width=9, no_wrap=True)
-    for row in rows:
-        table.add_row(
-            escape(shortened(row["category"], CATEGORY_WIDTH)),
-            *(
-                rate(row[f"{side}_images_per_s"])
-                for side in ("input", "compute", "both", "predicted")
-            ),
-            f"{100 * row['prediction_error']:+.0f} %",
-            f"{100 * row['slower_than_synthetic']:.0f} %",
-            f"{row['bound']}{' ≈' if row['even'] else ''}",
+def _conducted(
+    study: Study, parts: Sequence[Part], planned: Sequence[Planned], place: Path, asked: Request
+) -> dict[str, Any]:
+    say = lambda line: err.print(line, style="dim", markup=False, soft_wrap=True)  # noqa: E731
+    watch = RunWatch(err)
+    try:
+        experiments = start.prepare_all([each.experiment for each in planned], watch.watcher())
+    finally:
+        watch.close()
+    cells = [
+        replace(each, experiment=experiment)
+        for each, experiment in zip(planned, experiments, strict=True)
+    ]
+    return conduct_study(
+        study,
+        parts,
+        cells,
+        conducting.Asked(time_limit_s=asked.time_limit, retry=asked.retry),
+        place,
+        conducting.Watcher(say),
+        force=asked.force,
+    )
+
+
+def print_figures(facts: Mapping[str, Any]) -> None:
+    """Print what the seed found and what this machine shows, figure by figure."""
+    out.print(f"\n[bold]Seed {facts['seed']}: {escape(facts['title'])}[/]")
+    for figure in facts["figures"]:
+        if figure["agreement"] == "not measured" and not figure["rows"]:
+            continue
+        out.print(
+            f"\n[bold]{escape(figure['number'])}[/]  {escape(figure['title'])}: "
+            f"[bold]{figure['agreement']}[/]",
+            soft_wrap=True,
         )
-    return table
+        for label, text in (("seed", figure["found"]), ("here", figure["here"])):
+            _print_wrapped(f"{label}  ", text)
+    missing = [
+        each["number"]
+        for each in facts["figures"]
+        if each["agreement"] == "not measured" and not each["rows"]
+    ]
+    if missing:
+        _print_wrapped("\nnot measured: ", ", ".join(missing))
 
 
-def _print_findings(facts: Mapping[str, Any]) -> None:
-    out.print("\n[bold]What seed 002 found, on this machine[/]")
-    for finding in facts["findings"]:
-        _print_wrapped(finding["text"])
-    found = facts["prediction"]
-    out.print(
-        f"\nmodel against measurement over {found['cells']} cells: median error "
-        f"{100 * found['median_error']:.1f} %, worst {100 * found['worst_error']:.1f} %"
+def _print_wrapped(before: str, text: str) -> None:
+    indent = " " * 6
+    lines = textwrap.fill(
+        text, WIDTH - 2, initial_indent=before, subsequent_indent=indent, break_on_hyphens=False
     )
-
-
-def _print_failed(facts: Mapping[str, Any]) -> None:
-    for cell in facts["failed"]:
-        out.print(f"[red]failed:[/] {escape(cell['cell'])}: {escape(cell['reason'])}")
-
-
-def _print_wrapped(text: str) -> None:
-    out.print(
-        escape(
-            textwrap.fill(
-                text,
-                WIDTH - 2,
-                initial_indent="• ",
-                subsequent_indent="  ",
-                break_on_hyphens=False,
-            )
-        ),
-        soft_wrap=True,
-    )
+    out.print(escape(lines), soft_wrap=True)

@@ -1,14 +1,8 @@
-"""`timesink study augmentation`: a whole study, cell by cell, and what its numbers say."""
-
-from pathlib import Path
+"""`timesink study`: a seed's whole experiment on this machine, one page at the end."""
 
 import click
 
 from timesink.cli import _options
-
-QUICK = {"pipeline.image_size": 64, "training.batch_size": 32}
-QUICK_CATEGORIES = ("synthetic", "basic", "basic+randaugment(2)", "basic+randaugment(8)")
-QUICK_ROUNDS, QUICK_SECONDS = 2, 1.0
 
 
 def _words(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str, ...]:
@@ -31,13 +25,66 @@ def _numbers(
 
 @click.group()
 def study() -> None:
-    """Repeat a whole study on this machine and these images."""
+    """Repeat a whole study on this machine and these images.
+
+    Each ends with its figures, what its authors found and what this machine shows, and writes
+    them as a page, report.html, into its directory.
+    """
 
 
 @study.command()
-@click.argument("path", type=click.Path(path_type=Path), required=False, metavar="[STUDY]")
-@_options.settings
-@click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="The images.")
+@_options.study
+@_options.time_limit
+def pipeline(**asked: object) -> None:
+    """Measure what the input pipeline takes: the study of seed 000.
+
+    Sequential against pipelined; accuracy by epoch for each batch size; the time of a batch by
+    batch size and workers, cold; the share of each stage; raw files against TFRecords and
+    against preprocessed images. The stores that it compares are made in its own directory.
+
+    STUDY is a TOML file like the one that --toml prints; without one it is that one. Stopped
+    or killed, the same command goes on where it was.
+
+    \b
+    Examples:
+      timesink study pipeline --quick
+      timesink study pipeline --data photos --set training.network=mobilenetv2
+      timesink study pipeline --toml > mine.toml
+    """
+    from timesink.cli._study import Request, run_study
+    from timesink.studies.pipeline import PIPELINE
+
+    run_study(PIPELINE, Request(**asked))  # type: ignore[arg-type]
+
+
+@study.command()
+@_options.study
+@_options.time_limit
+def layers(**asked: object) -> None:
+    """Measure what each layer takes, and what seeing it costs: the study of seed 001.
+
+    AlexNet and VGG-11 with and without profiling; the time of each layer at each iteration, on
+    two devices, forward and backward; the layers' time against the iteration's, and the
+    percentage error. Where there are no two GPUs, two logical devices share the CPU.
+
+    STUDY is a TOML file like the one that --toml prints; without one it is that one. Stopped
+    or killed, the same command goes on where it was.
+
+    \b
+    Examples:
+      timesink study layers --quick
+      timesink study layers --data photos --time-limit 3600
+      timesink study layers --toml > mine.toml
+    """
+    from timesink.cli._study import Request, run_study
+    from timesink.studies.layers import LAYERS
+
+    run_study(LAYERS, Request(**asked))  # type: ignore[arg-type]
+
+
+@study.command()
+@_options.study
+@_options.time_limit
 @click.option("--networks", callback=_words, metavar="A,B,…", help="Measure each of these.")
 @click.option("--batch-sizes", callback=_numbers, metavar="N,N,…", help="With each of these.")
 @click.option("--cores", callback=_numbers, metavar="N,N,…", help="On each of these numbers.")
@@ -59,35 +106,14 @@ def study() -> None:
     metavar="S",
     help="How long a side is measured in a round.",
 )
-@click.option("--quick", is_flag=True, help="A small grid of small images: about five minutes.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Where it goes; a study that is there is gone on with. [default: studies/augmentation]",
-)
-@click.option("--dry-run", is_flag=True, help="Say what would be measured, and how long it takes.")
-@click.option("--toml", is_flag=True, help="Print the study's file, to copy and change.")
-@_options.retry
-@_options.force
-@_options.as_json
 def augmentation(
-    path: Path | None,
-    settings: tuple[str, ...],
-    data: Path | None,
     networks: tuple[str, ...],
     batch_sizes: tuple[int, ...],
     cores: tuple[int, ...],
     categories: tuple[str, ...],
     rounds: int | None,
     seconds: float | None,
-    quick: bool,
-    out: Path | None,
-    dry_run: bool,
-    toml: bool,
-    retry: bool,
-    force: bool,
-    as_json: bool,
+    **asked: object,
 ) -> None:
     """Measure how much augmentation slows training, for which network, on how many cores.
 
@@ -106,51 +132,24 @@ def augmentation(
       timesink study augmentation --categories 'basic; basic+autoaugment'
       timesink study augmentation --toml > mine.toml
     """
-    from timesink.cli._console import err, next_command, print_json
-    from timesink.cli._study import print_plan, print_study
-    from timesink.cli._watch import RunWatch
-    from timesink.errors import RunError
-    from timesink.pipelines.stages import parse_stages
-    from timesink.runs import start
-    from timesink.studies import augmentation as studying
-    from timesink.studies.grid import changed, on_all_cores, packaged, read_grid
+    from timesink.cli._augmentation import print_study
+    from timesink.cli._study import Request, run_study
+    from timesink.studies.augmentation import AUGMENTATION, AXES, name_of
+    from timesink.studies.grid import on_all_cores
 
-    if toml:
-        click.echo(packaged(studying.NAME), nl=False)
-        return
-    sets = [f"{key}={value}" for key, value in QUICK.items()] if quick and path is None else []
-    sets += [*settings, *([f"dataset.path={data}"] if data else [])]
     axes = {
         "training.network": networks,
         "training.batch_size": batch_sizes,
-        "pipeline.stages": categories or (QUICK_CATEGORIES if quick and path is None else ()),
+        "pipeline.stages": categories,
         "machine.cores": cores,
     }
-    grid = on_all_cores(changed(read_grid(path, studying.NAME, studying.AXES), sets, axes))
-    for cell in grid.cells():
-        parse_stages(cell.pipeline.stages)
-    asked = studying.Asked(
-        rounds or (QUICK_ROUNDS if quick else studying.Asked.rounds),
-        seconds or (QUICK_SECONDS if quick else studying.Asked.seconds),
+    said = {"how": "sides", "rounds": rounds, "seconds": seconds}
+    measure = {key: value for key, value in said.items() if value is not None}
+    request = Request(**asked, axes=axes, measure=measure, allowed=AXES)  # type: ignore[arg-type]
+    run_study(
+        AUGMENTATION,
+        request,
+        name_of=lambda each: name_of(each.experiment),
+        complete=on_all_cores,
+        show=print_study,
     )
-    place = out or Path("studies") / studying.NAME
-    if dry_run:
-        print_plan(grid.cells(), asked)
-        return
-    watch = RunWatch(err)
-    try:
-        cells = start.prepare_all(grid.cells(), watch.watcher())
-        watcher = studying.Watcher(
-            lambda line: err.print(line, style="dim", markup=False, soft_wrap=True)
-        )
-        facts = studying.study(grid, cells, asked, place, watcher, force=force, retry=retry)
-    finally:
-        watch.close()
-    if as_json:
-        print_json(facts)
-    else:
-        print_study(facts)
-        if facts["cells"]:
-            next_command(f"column -s, -t {place / 'cells.csv'} | less -S")
-    if facts["failed"]:
-        raise RunError(f"{len(facts['failed'])} of {len(cells)} cells failed; see above")

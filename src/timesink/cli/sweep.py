@@ -18,12 +18,7 @@ from timesink.cli import _options
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be run, and how long it takes.")
 @click.option("--in-order", is_flag=True, help="Run in the order of the grid, not shuffled.")
-@click.option(
-    "--time-limit",
-    type=click.FloatRange(1, 10_000_000),
-    metavar="S",
-    help="End a run that takes longer.",
-)
+@_options.time_limit
 @_options.retry
 @_options.force
 @_options.as_json
@@ -52,37 +47,50 @@ def sweep(
       timesink sweep mine.toml --out results --time-limit 600
       timesink sweep mine.toml --out results --retry
     """
+    from dataclasses import replace
+
     from timesink.cli._console import err, next_command, print_json
-    from timesink.cli._sweep import print_plan, print_results
+    from timesink.cli._plan import print_plan
+    from timesink.cli._sweep import print_results
     from timesink.cli._watch import RunWatch
     from timesink.errors import RunError
     from timesink.pipelines.stages import parse_stages
     from timesink.runs import start
     from timesink.studies import sweep as sweeping
-    from timesink.studies.grid import changed, read_grid
+    from timesink.studies.conducting import Asked, Watcher
+    from timesink.studies.grid import changed
+    from timesink.studies.plan import plan_of, read_parts
 
-    grid = changed(read_grid(path, path.stem), settings, {})
-    cells = grid.cells()
-    for cell in cells:
-        parse_stages(cell.pipeline.stages)
-    place = out or Path("sweeps") / cells[0].name
+    parts = [
+        replace(part, grid=changed(part.grid, settings, {})) for part in read_parts(path, path.stem)
+    ]
+    planned = plan_of(parts)
+    for each in planned:
+        parse_stages(each.experiment.pipeline.stages)
+    place = out or Path("sweeps") / planned[0].experiment.name
     if dry_run:
-        print_plan(sweeping.plan_of(grid, cells), place)
+        print_plan(planned, place)
         return
     watch = RunWatch(err)
     try:
-        cells = start.prepare_all(cells, watch.watcher())
+        experiments = start.prepare_all([each.experiment for each in planned], watch.watcher())
     finally:
         watch.close()
-    asked = sweeping.Asked(in_order, time_limit, retry)
     say = lambda line: err.print(line, style="dim", markup=False, soft_wrap=True)  # noqa: E731
-    rows = sweeping.sweep(grid, cells, asked, place, say, force=force)
+    rows = sweeping.sweep(
+        parts,
+        [replace(each, experiment=one) for each, one in zip(planned, experiments, strict=True)],
+        Asked(in_order, time_limit, retry),
+        place,
+        Watcher(say),
+        force=force,
+    )
     failed = [row for row in rows if row["status"] == "failed"]
     if as_json:
         print_json({"schema_version": 1, "out": str(place), "runs": rows})
     else:
         print_results(rows)
-        next_command(f"timesink collect {place}")
+        next_command(f"timesink report {place}")
     if failed:
         raise RunError(
             f"{len(failed)} of {len(rows)} runs failed; {place / 'results.csv'} says why"

@@ -16,6 +16,7 @@ from timesink.report import text
 from timesink.report.figure import VEGA_LITE, Figure
 from timesink.report.run_page import RunPage
 from timesink.report.runs_page import RunsPage
+from timesink.report.study_page import StudyPage
 from timesink.report.theme import CONFIG
 
 TEMPLATES = files("timesink.report") / "templates"
@@ -31,7 +32,14 @@ def runs_html(page: RunsPage) -> str:
     return _render("runs.html.j2", page, page.figures)
 
 
-def _render(template: str, page: RunPage | RunsPage, figures: Mapping[str, Figure]) -> str:
+def study_html(page: StudyPage) -> str:
+    """Give the page of a study."""
+    return _render("study.html.j2", page, page.figures)
+
+
+def _render(
+    template: str, page: RunPage | RunsPage | StudyPage, figures: Mapping[str, Figure]
+) -> str:
     style, script, vega = _file("report.css"), _file("report.js"), _vega() if figures else ""
     return (
         _environment()

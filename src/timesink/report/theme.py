@@ -24,6 +24,11 @@ COLOURS = {
     "unattributed": "#c2185b",
 }
 OTHER = "#6b7280"
+SERIES = (
+    *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00"),
+    *("#7a5bb5", "#8b95a5", "#a5762a", "#c2185b", "#5b8c5a", "#3d4451"),
+)
+"""Of lines and bars that are no accounts."""
 ACCENT = "#2a86c4"
 WAITING = COLOURS["input_wait"]
 DARK_INK, LIGHT_INK = "#14181f", "#ffffff"

@@ -9,10 +9,11 @@ from timesink.errors import UsageError
 from timesink.files import write_atomically
 from timesink.report.discreet import discreet_text
 from timesink.report.figure import Figure
-from timesink.report.page import run_html, runs_html
+from timesink.report.page import run_html, runs_html, study_html
 from timesink.report.reading import Unread, read_run, read_runs
 from timesink.report.run_page import run_page
 from timesink.report.runs_page import runs_page
+from timesink.report.study_page import study_page
 from timesink.runs.directory import REPORT, RunDirectory, find_runs
 
 
@@ -56,6 +57,12 @@ def place_of(paths: list[Path], runs: list[RunDirectory]) -> Path:
     if base == Path(base.anchor):
         raise UsageError("these runs have no directory in common: name the page with --out FILE")
     return (paths[0] if len(paths) == 1 else base) / REPORT
+
+
+def make_study_report(path: Path, out: Path) -> Report:
+    """Make the page of a study."""
+    page = study_page(path)
+    return Report(out, study_html(page), tuple(page.figures.values()))
 
 
 def make_report(runs: list[RunDirectory], out: Path) -> Report:

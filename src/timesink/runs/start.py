@@ -14,7 +14,7 @@ from timesink.errors import (
     RunFileError,
     TimesinkError,
 )
-from timesink.experiment import Experiment, parse
+from timesink.experiment import DatasetSection, Experiment, parse
 from timesink.runs.directory import RunDirectory, create
 from timesink.runs.journal import Event, Journal
 from timesink.runs.probing import probe
@@ -22,6 +22,8 @@ from timesink.runs.supervisor import supervise
 from timesink.runs.verdict import wants_verdict
 
 GENERATED = Path("datasets/generated")
+SOURCES = ("raw", "tfrecord", "materialized", "synthetic")
+"""As likely as they find the images of an experiment: the files themselves first."""
 GENERATED_CLASSES, GENERATED_IMAGES, GENERATED_VALIDATION_IMAGES = 10, 64, 16
 
 
@@ -57,11 +59,17 @@ def prepare(asked: Experiment, watcher: Watcher) -> Experiment:
 
 
 def prepare_all(asked: Sequence[Experiment], watcher: Watcher) -> list[Experiment]:
-    """Prepare experiments on the same images; the images are looked at once."""
+    """Prepare experiments; those on the same images have them looked at once."""
     for each in asked:
         machine.chosen_cpus(each.machine.cores)
-    dataset = prepare(asked[0], watcher).dataset
-    return [each.model_copy(update={"dataset": dataset}) for each in asked]
+    found: dict[str, DatasetSection] = {}
+    for each in sorted(asked, key=lambda each: SOURCES.index(each.pipeline.source)):
+        images = each.dataset.model_dump_json()
+        if images not in found:
+            found[images] = prepare(each, watcher).dataset
+    return [
+        each.model_copy(update={"dataset": found[each.dataset.model_dump_json()]}) for each in asked
+    ]
 
 
 def start(

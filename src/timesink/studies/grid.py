@@ -54,9 +54,11 @@ def packaged(name: str) -> str:
     return resources.files("timesink.studies").joinpath(f"{name}.toml").read_text()
 
 
-def read_grid(path: Path | None, name: str, allowed: Sequence[str] | None = None) -> Grid:
-    """Read a study's file, or the one that comes with Timesink; `allowed` keys may be varied."""
-    where = str(path) if path else f"{name}.toml"
+def read_values(path: Path | None, name: str, *, quick: bool = False) -> dict[str, Any]:
+    """Read a study's file, or the one that comes with Timesink.
+
+    What stands under `[quick]` is laid over the rest where that is asked for.
+    """
     try:
         text = path.read_bytes().decode() if path else packaged(name)
         values = tomllib.loads(text)
@@ -64,11 +66,42 @@ def read_grid(path: Path | None, name: str, allowed: Sequence[str] | None = None
         raise ExperimentError(f"{path}: cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ExperimentError(f"{path}: not TOML: {error}") from None
-    grid = values.pop("grid", {})
+    small = values.pop("quick", None)
+    if not quick:
+        return values
+    if not isinstance(small, dict):
+        raise ExperimentError(f"{where_of(path, name)}: --quick needs a [quick] table, found none")
+    return laid_over(values, small)
+
+
+def where_of(path: Path | None, name: str) -> str:
+    """Name a study's file in messages."""
+    return str(path) if path else f"{name}.toml"
+
+
+def laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay tables over tables key by key; a grid takes the place of the whole grid."""
+    made = dict(below)
+    for key, value in above.items():
+        under = made.get(key)
+        both = isinstance(value, dict) and isinstance(under, dict) and key != "grid"
+        made[key] = laid_over(under, value) if both else value  # type: ignore[arg-type]
+    return made
+
+
+def grid_of(
+    values: Mapping[str, Any], where: str, place: str = "grid", allowed: Sequence[str] | None = None
+) -> Grid:
+    """Part an experiment's values from its grid's; only `allowed` keys may be varied."""
+    base = dict(values)
+    grid = base.pop("grid", {})
     if not isinstance(grid, dict) or not isinstance(grid.get(ZIPPED, {}), dict):
-        raise ExperimentError(f"{where}: grid: found {grid!r}, allowed: a table of lists")
+        raise ExperimentError(f"{where}: {place}: found {grid!r}, allowed: a table of lists")
     axes, zipped = (
-        {key: _values(where, f"{prefix}{key}", key, item, allowed) for key, item in _flat(table)}
+        {
+            key: _values(where, f"{place}.{prefix}{key}", key, item, allowed)
+            for key, item in _flat(table)
+        }
         for prefix, table in (
             ("", {key: item for key, item in grid.items() if key != ZIPPED}),
             (f"{ZIPPED}.", grid.get(ZIPPED, {})),
@@ -77,12 +110,12 @@ def read_grid(path: Path | None, name: str, allowed: Sequence[str] | None = None
     if len({len(each) for each in zipped.values()}) > 1:
         found = ", ".join(f"{len(each)} of {key}" for key, each in zipped.items())
         raise ExperimentError(
-            f"{where}: grid.{ZIPPED}: found {found}, allowed: as many values of each"
+            f"{where}: {place}.{ZIPPED}: found {found}, allowed: as many values of each"
         )
     twice = sorted(set(axes) & set(zipped))
     if twice:
-        raise ExperimentError(f"{where}: grid: found {twice[0]} twice, crossed and zipped")
-    return Grid(values, axes, where, zipped)
+        raise ExperimentError(f"{where}: {place}: found {twice[0]} twice, crossed and zipped")
+    return Grid(base, axes, where, zipped)
 
 
 def changed(grid: Grid, settings: Sequence[str], axes: Mapping[str, Sequence[Any]]) -> Grid:
@@ -112,19 +145,12 @@ def quarters(cores: int) -> tuple[int, ...]:
     return tuple(dict.fromkeys(max(1, round(cores * part / 4)) for part in (1, 2, 3, 4)))
 
 
-def to_toml(grid: Grid) -> str:
-    """Write a grid as the file that gives it again."""
-    import tomlkit
-
-    document = tomlkit.document()
-    document.update(grid.base)
-    axes = tomlkit.table()
-    for key, values in grid.axes.items():
-        axes.add(tomlkit.key(key), list(values))
+def table_of(grid: Grid) -> dict[str, Any]:
+    """Give the table of a file that reads as this grid."""
+    axes: dict[str, Any] = {key: list(values) for key, values in grid.axes.items()}
     if grid.zipped:
-        axes.add(ZIPPED, {key: list(values) for key, values in grid.zipped.items()})
-    document.add("grid", axes)
-    return tomlkit.dumps(document)
+        axes[ZIPPED] = {key: list(values) for key, values in grid.zipped.items()}
+    return {**grid.base, "grid": axes}
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
@@ -149,7 +175,7 @@ def _values(
         return _range(where, place, values)
     if not isinstance(values, list) or not values:
         raise ExperimentError(
-            f"{where}: grid.{place}: found {values!r}, allowed: a list of values, one or more, or "
+            f"{where}: {place}: found {values!r}, allowed: a list of values, one or more, or "
             "{ from = 1, to = 8, step = 1 }, or { from = 1, to = 8, times = 2 }"
         )
     return tuple(values)
@@ -175,7 +201,7 @@ def _range(where: str, place: str, asked: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def _no_range(where: str, place: str, asked: Mapping[str, Any]) -> ExperimentError:
     return ExperimentError(
-        f"{where}: grid.{place}: found {dict(asked)!r}, allowed: from ≤ to, and step > 0 or "
+        f"{where}: {place}: found {dict(asked)!r}, allowed: from ≤ to, and step > 0 or "
         "times > 1 (with from > 0)"
     )
 

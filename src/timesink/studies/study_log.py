@@ -15,7 +15,7 @@ from timesink.files import TEMPORARY_SUFFIX, alone_in, write_atomically
 from timesink.runs.journal import Event, Journal, read_events
 
 NAME = "study.log"
-INPUTS = ("machine.json", "study.toml")
+INPUTS = ("machine.json", "study.toml", "stores")
 """Written before the journal: alone, they are of a study that was cut before it began."""
 
 

@@ -150,26 +150,17 @@ def _refuse_without_effect(context: click.Context) -> None:
 def _rendering(
     stages: str, size: int, stored: Literal["uint8", "float32"], workers: int | None
 ) -> "tuple[Rendered, Render]":
-    """Give what is to be stored, and what makes it."""
-    from importlib.util import find_spec
+    """Give what is to be stored, and what makes it without a word of TensorFlow's."""
+    from timesink.loaders.storing import rendering
 
-    from timesink.datasets.stores.plan import Rendered
-    from timesink.errors import MissingExtraError
-    from timesink.pipelines.stages import size_after, split_for_store, store_key
-
-    prefix, _ = split_for_store(_parsed(stages), stored)
-    side = size_after(prefix, size)
-    assert side is not None
-    if find_spec("tensorflow") is None:
-        raise MissingExtraError("rendering images", "cpu")
+    rendered, run = rendering(_parsed(stages), size, stored, workers=workers)
 
     def render(paths: Any) -> Any:
         with _quiet():
-            from timesink.loaders.prefix import render as run
+            import timesink.loaders.prefix  # noqa: F401
+        return run(paths)
 
-        return run(paths, prefix, size, stored, workers=workers)
-
-    return Rendered(store_key(prefix), size, side, stored), render
+    return rendered, render
 
 
 @contextmanager

@@ -204,7 +204,7 @@ class Trainer:
         return not self.job.should_stop()
 
     def _checkpoint(self) -> None:
-        if self.saved_at == self.iteration:
+        if self.saved_at == self.iteration or self.asked.checkpoint_keep == 0:
             return
         self.recorder.account("checkpoint")
         progress = checkpoint.Progress(

@@ -4,7 +4,7 @@
 (() => {
   const figures = JSON.parse(document.getElementById("figures").textContent);
 
-  const drawn = [...document.querySelectorAll("[data-figure]")].map(async (place) => {
+  const draw = async (place) => {
     const narrow = place.clientWidth < 560;
     const config = { ...figures.config, axisY: { ...figures.config.axisY, labelLimit: narrow ? 110 : 260 } };
     if (narrow) {
@@ -25,10 +25,18 @@
       place.textContent = "This figure could not be drawn; its rows are below.";
       console.error(error);
     }
-  });
-  Promise.all(drawn).then(() => {
-    document.documentElement.dataset.drawn = String(drawn.length);
-  });
+  };
+
+  // One after the other, from the top, so that a page of forty can be read at once.
+  const drawAll = async () => {
+    const places = [...document.querySelectorAll("[data-figure]")];
+    for (const place of places) {
+      await draw(place);
+      await new Promise((resolve) => setTimeout(resolve));
+    }
+    document.documentElement.dataset.drawn = String(places.length);
+  };
+  drawAll();
 
   // A body of a table is one line with what belongs to it: they move together.
   const valueOf = (body, column, kind) => {

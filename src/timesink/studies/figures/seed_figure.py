@@ -1,0 +1,108 @@
+"""A figure of a seed made again: what the seed found, what this machine shows, do they agree."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from timesink.analysis.spread import Spread, range_confidence
+
+Agreement = Literal["agrees", "differs", "undecided", "not measured"]
+Shape = Literal["bars", "stacked", "lines"]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A column of the rows, and how it is called."""
+
+    field: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """How rows are drawn.
+
+    `bars` and `stacked` have a bar for each value of `x`, as long as `y`; `lines` go over `x`.
+    Rows may have `low` and `high`: the range of the repetitions.
+    """
+
+    shape: Shape
+    x: Axis
+    y: Axis
+    series: Axis | None = None
+
+
+@dataclass(frozen=True)
+class SeedFigure:
+    """One figure of a seed, made from our own measurements."""
+
+    name: str
+    """Of its files."""
+    number: str
+    """As the seed has it."""
+    title: str
+    found: str
+    """What the seed found."""
+    here: str
+    """What this machine shows."""
+    agreement: Agreement
+    chart: Chart
+    rows: Sequence[Mapping[str, Any]]
+    note: str = ""
+    """What the reader has to know: what is counted, what is left out, how sure it is."""
+
+    def plain(self) -> dict[str, Any]:
+        """Give it as plain values for JSON."""
+        return {**asdict(self), "rows": [dict(row) for row in self.rows]}
+
+
+def range_of(value: Spread) -> dict[str, float]:
+    """Give the columns of a range."""
+    return {"low": round(value.low, 6), "high": round(value.high, 6)}
+
+
+def repeated(spreads: Sequence[Spread]) -> str:
+    """Say what the lines on bars are, and how far they are to be trusted."""
+    fewest = min((each.count for each in spreads), default=0)
+    if not fewest:
+        return ""
+    if fewest == 1:
+        return "Measured once: how much of a difference is noise is not known."
+    return (
+        f"Medians of {fewest} repetitions; lines are their range, which holds the true median with "
+        f"{100 * range_confidence(fewest):.0f} % confidence."
+    )
+
+
+def compared(pairs: Sequence[tuple[Spread, Spread]]) -> tuple[int, int, int]:
+    """Count pairs whose first is smaller beyond noise, whose first is larger, and the others."""
+    apart = [(one, other) for one, other in pairs if one.apart_from(other)]
+    smaller = sum(one.median < other.median for one, other in apart)
+    return smaller, len(apart) - smaller, len(pairs) - len(apart)
+
+
+def agreement_of(pairs: Sequence[tuple[Spread, Spread]]) -> Agreement:
+    """Judge a claim that the first of each pair is the smaller one."""
+    if not pairs:
+        return "not measured"
+    smaller, larger, _ = compared(pairs)
+    if smaller > larger and smaller >= len(pairs) / 2:
+        return "agrees"
+    if larger > smaller and larger >= len(pairs) / 2:
+        return "differs"
+    return "undecided"
+
+
+def noise_in(pairs: Sequence[tuple[Spread, Spread]]) -> str:
+    """Warn where the noise is larger than what is compared; empty where it is not."""
+    within = compared(pairs)[2]
+    if not within or all(min(one.count, other.count) == 1 for one, other in pairs):
+        return ""
+    if len(pairs) == 1:
+        return " The noise is larger than the difference."
+    return f" In {within} of {len(pairs)} comparisons the noise is larger than the difference."
+
+
+def times(value: float) -> str:
+    """Write how many times as much: 1.04 times, 12 times."""
+    return f"{value:.2f} times" if value < 10 else f"{value:,.0f} times"
