@@ -40,6 +40,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/ledger_closure.py
 	$(BIN)/python benchmarks/own_cost.py
 	$(BIN)/python benchmarks/trace_speed.py
+	$(BIN)/python benchmarks/report_speed.py
 
 bench-truth: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'

@@ -233,3 +233,18 @@ def test_synthetic_images_are_what_others_are_compared_with_and_nothing_else():
     assert findings([*synthetic, *cells]) == findings(cells)
     assert prediction([*synthetic, *cells]) == prediction(cells)
     assert row_of(synthetic[0])["layers"] is None
+
+
+def test_training_that_is_quicker_than_a_side_of_it_was_disturbed_and_counts_nowhere():
+    odd = cell(400, 100, both=120, layers=8)
+    assert odd.disturbed
+    assert row_of(odd)["disturbed"]
+    (text,) = said([cell(400, 100), odd], "noise")
+    assert "with basic+randaugment(8): training was 20 % quicker than the computing alone" in text
+    assert said([cell(400, 100), odd], "slower") == said([cell(400, 100)], "slower")
+    assert findings([cell(400, 100), odd])[2].verdict == "not measured"
+
+
+def test_training_as_quick_as_a_side_within_the_rounds_is_no_disturbance():
+    assert not cell(400, 100, both=101, wobble=0.05).disturbed
+    assert not cell(400, 100).disturbed

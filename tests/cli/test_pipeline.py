@@ -178,6 +178,7 @@ def test_a_mistake_in_ones_own_pipeline_is_one_line(place, function, said):
         (["--workers", "0"], "not a whole number from 1 to 16"),
         (["--workers", "17"], "not a whole number from 1 to 16"),
         (["--batch-sizes", "4,x"], "'x' is not a whole number"),
+        (["--batch-sizes", "4,4000"], "found 4000, allowed: at most the "),
         (["--set", "pipeline.source=tfrecord"], "timesink dataset convert photos --to tfrecord"),
         (["--set", "pipeline.source=materialized"], "--to materialized --size 32"),
     ],

@@ -115,11 +115,11 @@ def started(workplace: Path):
         process.communicate()
 
 
-def wait_for(path: Path, text: str, *, timeout_s: float = 120) -> None:
-    """Wait until a file holds a text."""
+def wait_for(path: Path, text: str, *, count: int = 1, timeout_s: float = 120) -> None:
+    """Wait until a file holds a text, so many times."""
     until = time.monotonic() + timeout_s
     while time.monotonic() < until:
-        if path.is_file() and text in path.read_text():
+        if path.is_file() and path.read_text().count(text) >= count:
             return
         time.sleep(0.02)
     raise AssertionError(f"{path} never held {text!r}")

@@ -76,7 +76,7 @@ def run_study(
             print_figures(facts)
         for failed in facts["failed"]:
             out.print(f"[red]failed:[/] {escape(failed['name'])}: {escape(failed['reason'])}")
-        next_command(f"open {place / REPORT}")
+        next_command(f"xdg-open {place / REPORT}")
     if facts["failed"]:
         raise RunError(f"{len(facts['failed'])} of {len(planned)} {study.unit} failed; see above")
 
@@ -125,11 +125,9 @@ def print_figures(facts: Mapping[str, Any]) -> None:
     for figure in facts["figures"]:
         if figure["agreement"] == "not measured" and not figure["rows"]:
             continue
-        out.print(
-            f"\n[bold]{escape(figure['number'])}[/]  {escape(figure['title'])}: "
-            f"[bold]{figure['agreement']}[/]",
-            soft_wrap=True,
-        )
+        out.print()
+        title = f"{figure['title']}: {figure['agreement']}"
+        _print_wrapped(f"{figure['number']}  ", title, style="bold")
         for label, text in (("seed", figure["found"]), ("here", figure["here"])):
             _print_wrapped(f"{label}  ", text)
     missing = [
@@ -138,12 +136,13 @@ def print_figures(facts: Mapping[str, Any]) -> None:
         if each["agreement"] == "not measured" and not each["rows"]
     ]
     if missing:
-        _print_wrapped("\nnot measured: ", ", ".join(missing))
+        out.print()
+        _print_wrapped("not measured: ", ", ".join(missing))
 
 
-def _print_wrapped(before: str, text: str) -> None:
+def _print_wrapped(before: str, text: str, *, style: str | None = None) -> None:
     indent = " " * 6
     lines = textwrap.fill(
         text, WIDTH - 2, initial_indent=before, subsequent_indent=indent, break_on_hyphens=False
     )
-    out.print(escape(lines), soft_wrap=True)
+    out.print(escape(lines), soft_wrap=True, style=style)

@@ -6,9 +6,9 @@ from functools import cached_property
 from pathlib import Path
 
 from timesink.datasets.images import ImageDataset
-from timesink.errors import ExperimentError
 from timesink.experiment import Experiment
 from timesink.pipelines.order import Stream, training_stream
+from timesink.pipelines.source import check_batch
 from timesink.pipelines.stages import Stage
 
 
@@ -47,9 +47,4 @@ class Job:
 
     def check(self) -> None:
         """Refuse what the images do not allow."""
-        batch_size, images = self.experiment.training.batch_size, len(self.dataset.train)
-        if images < batch_size:
-            raise ExperimentError(
-                f"training.batch_size: found {batch_size}, "
-                f"allowed: at most the {images} training images of {self.dataset.root}"
-            )
+        check_batch(self.dataset, self.experiment.training.batch_size)

@@ -2,6 +2,7 @@
 
 from timesink.datasets.images import ImageDataset
 from timesink.datasets.sources import open_source
+from timesink.errors import ExperimentError
 from timesink.experiment import Experiment
 from timesink.pipelines.stages import parse_stages, split_for_store, store_key
 
@@ -20,3 +21,13 @@ def open_images(asked: Experiment) -> ImageDataset:
         image_size=pipeline.image_size,
         stored=pipeline.stored,
     )
+
+
+def check_batch(dataset: ImageDataset, batch_size: int) -> None:
+    """Refuse batches that the images do not fill."""
+    images = len(dataset.train)
+    if images < batch_size:
+        raise ExperimentError(
+            f"training.batch_size: found {batch_size}, "
+            f"allowed: at most the {images} training images of {dataset.root}"
+        )

@@ -15,7 +15,7 @@ from timesink.errors import OutputExistsError
 from timesink.experiment import Experiment
 from timesink.files import replacing, write_atomically
 from timesink.ledger.stages import ALONE, stage_work
-from timesink.pipelines.source import open_images
+from timesink.pipelines.source import check_batch, open_images
 from timesink.pipelines.stages import parse_stages
 from timesink.runs.asking import ask
 from timesink.runs.stage_tables import counter_facts, stage_names, stages_table
@@ -44,6 +44,8 @@ def measure_pipeline(
     stages = parse_stages(experiment.pipeline.stages)
     files = page_cache.files_of(dataset.train) if experiment.pipeline.source != "synthetic" else []
     cells, cores = _cells(experiment, asked), experiment.machine.cores
+    for cell in cells:
+        check_batch(dataset, cell.training.batch_size)
     measured = []
     with tempfile.TemporaryDirectory(prefix="timesink-") as place:
         for number, cell in enumerate(cells):

@@ -19,6 +19,8 @@ from timesink.studies.plan import Planned, in_running_order
 from timesink.studies.study_log import StudyLog, clear, minutes
 
 LOOK_S = 0.1
+WRITTEN_EVERY_S = 60.0
+"""The tables while it goes on: who looks sees what there is, and a kill leaves them."""
 
 Ended = dict[int, Outcome]
 """How measurements ended, by their numbers."""
@@ -81,18 +83,18 @@ def conduct(
         done = len(planned) - len(todo)
         watcher.say(f"{out}: going on: {done} of {len(planned)} are done")
     try:
-        _measure_all(todo, asked, log, ended, watcher)
+        _measure_all(todo, asked, log, ended, watcher, write)
     finally:
         write(ended)
 
 
 @contextmanager
-def room_for(kind: str, out: Path, *, force: bool) -> Iterator[None]:
+def room_for(what: str, out: Path, *, force: bool) -> Iterator[None]:
     """Have a directory for a study alone; one that is there is gone on with, or deleted."""
     if force and out.exists():
         clear(out)
     out.mkdir(parents=True, exist_ok=True)
-    with alone_in(out, kind, RunError):
+    with alone_in(out, what, RunError):
         yield
 
 
@@ -111,10 +113,16 @@ def _wait_for_the_cut(out: Path, begun: set[int], watcher: Watcher) -> None:
 
 
 def _measure_all(
-    todo: Sequence[Planned], asked: Asked, log: StudyLog, ended: Ended, watcher: Watcher
+    todo: Sequence[Planned],
+    asked: Asked,
+    log: StudyLog,
+    ended: Ended,
+    watcher: Watcher,
+    write: Callable[[Ended], None],
 ) -> None:
     journal = log.append()
     begin_s, best = watcher.clock(), _Best()
+    written_s = begin_s
     for number, outcome in ended.items():
         best.look_at(log.out, number, outcome)
     try:
@@ -131,6 +139,9 @@ def _measure_all(
             if outcome["exit"] != 0:
                 watcher.say(f"  failed: {outcome['reason']}")
             best.look_at(log.out, each.number, outcome)
+            if watcher.clock() - written_s >= WRITTEN_EVERY_S:
+                write(ended)
+                written_s = watcher.clock()
     except KeyboardInterrupt:
         raise InterruptedRunError(
             f"stopped; the same command goes on with what is left: --out {log.out}", exit_code=130

@@ -44,7 +44,7 @@ def conduct_study(
 ) -> dict[str, Any]:
     """Measure what is still to be measured; gives what study.json says."""
     facts: dict[str, Any] = {}
-    with room_for(study.name, out, force=force):
+    with room_for("study", out, force=force):
         cells = with_stores(planned, out, watcher.say)
 
         def write(ended: Ended) -> None:

@@ -41,7 +41,7 @@ def overlap(done: Sequence[Done]) -> SeedFigure:
                 f"{total.median:,.1f} ms {IN_WORDS[mode]}" for mode, total in others.items()
             )
             here = f"A step takes {quick.median:,.1f} ms pipelined, {slow}.{noise_in(pairs)}"
-            if all(_on_the_cpu(each) for each in done):
+            if agreement_of(pairs) != "agrees" and all(_on_the_cpu(each) for each in done):
                 here += " Network and input share the cores here: there is little to overlap."
     return SeedFigure(
         "fig-2",
