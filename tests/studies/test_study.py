@@ -221,7 +221,7 @@ def test_a_killed_run_is_a_failure_that_the_page_names(tmp_path):
     assert begun.returncode == 4
     assert b"1 of 2 runs failed" in errors
     assert "ended by SIGKILL" in (place / "out" / "report.html").read_text()
-    again = start(place, "pipeline", "--retry")
+    again = start(place, "pipeline")
     assert again.returncode == 0, again.stderr
     assert "ended by SIGKILL" not in (place / "out" / "report.html").read_text()
 

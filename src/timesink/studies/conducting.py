@@ -1,7 +1,8 @@
 """Many measurements one after the other, resumable: each as its plan says, none twice.
 
-The journal says of each that it began and how it ended. One that began and did not end was cut: it
-is measured again from its beginning. One that ended, well or badly, is not.
+The journal says of each that it began and how it ended. One that began and did not end was cut, and
+so was one that somebody killed: it is measured again from its beginning. One that ended by itself,
+well or badly, is not.
 """
 
 import time
@@ -14,7 +15,7 @@ from typing import Any
 from timesink.errors import InterruptedRunError, RunError, TimesinkError
 from timesink.files import alone_in
 from timesink.runs.directory import RunDirectory
-from timesink.studies.measuring import GRACE_S, Outcome, carry_out
+from timesink.studies.measuring import GRACE_S, KILLED, Outcome, carry_out
 from timesink.studies.plan import Planned, in_running_order
 from timesink.studies.study_log import StudyLog, clear, minutes
 
@@ -75,7 +76,9 @@ def conduct(
     todo = [
         each
         for each in planned
-        if each.number not in ended or (asked.retry and ended[each.number]["exit"] != 0)
+        if each.number not in ended
+        or ended[each.number]["kind"] == KILLED
+        or (asked.retry and ended[each.number]["exit"] != 0)
     ]
     if not asked.in_order:
         todo = in_running_order(todo, planned[0].experiment.seed)

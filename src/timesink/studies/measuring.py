@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -24,6 +25,9 @@ KINDS = {
     OutOfMemoryError.exit_code: "out of memory",
     DiskFullError.exit_code: "disk full",
 }
+KILLED = "killed"
+"""From outside, as far as anybody knows: it was cut, and is measured again."""
+_BY_SIGNAL = re.compile(r"\bended by SIG[A-Z]+\b")
 SIDES = "sides.json"
 """What was measured of input alone, compute alone and both."""
 
@@ -50,7 +54,8 @@ def carry_out(each: Planned, out: Path, time_limit_s: float | None) -> dict[str,
 
 def _ended(code: int, reason: str, kind: str | None = None) -> dict[str, Any]:
     if kind is None:
-        kind = "" if code == 0 else KINDS.get(code, "failed")
+        other = KILLED if _BY_SIGNAL.search(reason) else "failed"
+        kind = "" if code == 0 else KINDS.get(code, other)
     return {"exit": code, "reason": reason, "kind": kind}
 
 
