@@ -1,9 +1,9 @@
 """The study of layers: seed 001, figure by figure."""
 
-from timesink.studies.figures.layer_cases import CASES, PROFILED, case_of, plain
+from timesink.studies.figures.layer_cases import CASES, PROFILED, case_of
 from timesink.studies.figures.layers import layers
 from timesink.studies.figures.profiling import profiling
-from timesink.studies.figures.seed_figure import SeedFigure
+from timesink.studies.figures.seed_figure import SeedFigure, file_name
 from timesink.studies.measured import Done, Measured
 from timesink.studies.study import Study
 
@@ -23,7 +23,7 @@ def figures(measured: Measured) -> list[SeedFigure]:
         runs.setdefault(key, []).append(each)
     for (network, batch_size), alike in runs.items():
         case = CASES.get((network, batch_size)) or case_of(network, batch_size)
-        made += layers(f"{plain(network)}-{batch_size}", case, alike)
+        made += layers(f"{file_name(network)}-{batch_size}", case, alike)
     return made
 
 

@@ -12,6 +12,7 @@ from timesink.studies.figures.seed_figure import (
     Chart,
     SeedFigure,
     agreement_of,
+    file_name,
     range_of,
     repeated,
 )
@@ -122,7 +123,9 @@ def _by_cores(network: str, cells: Sequence[Cell], finding: Finding) -> SeedFigu
         here = f"Against synthetic images {'; '.join(lost)}."
     number = BY_CORES.get(network, "like Fig. 3")
     return SeedFigure(
-        f"fig-{number.rpartition(' ')[2]}" if network in BY_CORES else f"cores-{_plain(network)}",
+        f"fig-{number.rpartition(' ')[2]}"
+        if network in BY_CORES
+        else f"cores-{file_name(network)}",
         number,
         f"Training {network} by cores",
         "The fewer cores beside the GPU, the more training is slowed; MobileNetV2 far more than "
@@ -173,7 +176,3 @@ def _note(cells: Sequence[Cell], cores: int) -> str:
     where = f"On {cores} core{'s' * (cores > 1)}. "
     left_out = f"{SYNTHETIC} takes nothing of the input and has no bar there. "
     return where + left_out + rounds.replace("repetitions", "rounds")
-
-
-def _plain(name: str) -> str:
-    return "".join(letter if letter.isalnum() else "-" for letter in name)

@@ -105,8 +105,3 @@ def case_of(network: str, batch_size: int) -> Case:
         "",
         (38, 54),
     )
-
-
-def plain(name: str) -> str:
-    """Give a name that a file may have."""
-    return "".join(letter if letter.isalnum() else "-" for letter in name)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from timesink.studies.figures.errors import errors
-from timesink.studies.figures.layer_cases import Case, plain
+from timesink.studies.figures.layer_cases import Case
 from timesink.studies.figures.layer_times import (
     ITERATION,
     MS,
@@ -14,7 +14,7 @@ from timesink.studies.figures.layer_times import (
     points,
     thinned,
 )
-from timesink.studies.figures.seed_figure import Agreement, Axis, Chart, SeedFigure
+from timesink.studies.figures.seed_figure import Agreement, Axis, Chart, SeedFigure, file_name
 from timesink.studies.measured import (
     Done,
     layer_times,
@@ -67,7 +67,7 @@ def _device(
         here += f" The two orders correlate by {likeness:.2f} (1 is the same, 0 no relation)."
     number = case.devices[index] if index < len(case.devices) else f"like {case.devices[0]}"
     return SeedFigure(
-        f"{name}-{plain(device).lower()}",
+        f"{name}-{file_name(device).lower()}",
         number,
         f"{case.title}: layers by iteration, {device}",
         f"{case.order_words[:1].upper()}{case.order_words[1:]}."
@@ -143,7 +143,7 @@ def _one_layer(name: str, case: Case, times: pl.DataFrame, layer: str, device: s
         ["forward", "backward"],
     )
     return SeedFigure(
-        f"{name}-{plain(layer)}",
+        f"{name}-{file_name(layer)}",
         case.layers.get(layer, "like Fig. 4-5"),
         f"{case.title}: {layer} by iteration, {device}",
         found,

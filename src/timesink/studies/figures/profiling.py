@@ -4,12 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from timesink.analysis.spread import Spread, spread
 from timesink.studies.conducting import run_facts
-from timesink.studies.figures.layer_cases import PROFILED, TITLES, plain
+from timesink.studies.figures.layer_cases import PROFILED, TITLES
 from timesink.studies.figures.seed_figure import (
     Axis,
     Chart,
     SeedFigure,
     agreement_of,
+    file_name,
     range_of,
     repeated,
 )
@@ -36,7 +37,7 @@ def profiling(network: str, done: Sequence[Done]) -> SeedFigure:
         agreement = "agrees" if twice else "differs"
     claimed = f"Profiling makes training {slower} % longer."
     return SeedFigure(
-        f"fig-{number.rpartition(' ')[2]}" if slower else f"profiling-{plain(network)}",
+        f"fig-{number.rpartition(' ')[2]}" if slower else f"profiling-{file_name(network)}",
         number,
         f"{TITLES.get(network, network)} with and without profiling",
         claimed if slower else "Profiling makes AlexNet 245 % and VGG-11 235 % longer.",

@@ -106,3 +106,8 @@ def noise_in(pairs: Sequence[tuple[Spread, Spread]]) -> str:
 def times(value: float) -> str:
     """Write how many times as much: 1.04 times, 12 times."""
     return f"{value:.2f} times" if value < 10 else f"{value:,.0f} times"
+
+
+def file_name(name: str) -> str:
+    """Give a name that a file may have."""
+    return "".join(letter if letter.isalnum() else "-" for letter in name)
