@@ -144,6 +144,9 @@ def test_cold_images_really_come_from_the_disk(place):
     assert facts["bytes_read"] >= 0.9 * facts["cache_before"]["total_bytes"]
     assert facts["ended"]
     assert facts["taken_images"] == 36  # nine batches of four: each image is cold once
+    # None of them is lost to a warm-up that would take as long: only the first batch is.
+    assert (facts["warm_up"]["batches"], facts["batches"]) == (1, 8)
+    assert facts["images_per_s"] > 0
 
 
 def test_a_pipeline_of_ones_own_is_placed_by_its_scopes(place):

@@ -170,7 +170,13 @@ def test_an_eager_training_closes_and_says_what_cannot_be_seen(out):
             time.sleep(2 * STALL_S)
 
     fit(tiny(run_eagerly=True, metrics=[SlowMetric()]), callback(out))
-    assert charged_most(out, "python")["place"].endswith(" update_state")
+    # Not the longest of all: beside other work, what is eager in `fit` takes Python as long.
+    stalls_ms = [
+        row["charged_ms"]
+        for row in summary_of(out)["accounts"]
+        if row["account"] == "python" and (row["place"] or "").endswith(" update_state")
+    ]
+    assert sum(stalls_ms) > 1_000 * STALL_S
     (note,) = summary_of(out)["notes"]
     assert note.startswith("run_eagerly: ")
     assert_closed(out)

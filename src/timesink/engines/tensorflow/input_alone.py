@@ -60,34 +60,33 @@ class Length:
 def measure(batches: Iterator[Any], length: Length, trace_to: Path | None) -> InputAlone:
     """Take batches for a while, count, then trace a few more."""
     read_before = page_cache.disk_read_bytes()
-    begin = time.perf_counter()
-    taken = _Taken(batches)
-    taken.take(length.warm_up_batches, float("inf"), at_least_s=length.warm_up_s)
-    warm_batches, warm_s = len(taken.batch_ms), time.perf_counter() - begin
-    if taken.ended:  # too few for a warm-up: then all of it is what was measured
-        measured, cpu_s, wall_s = taken, taken.cpu_s, warm_s
-        warm_batches, warm_s = 0, 0.0
-    else:
-        measured = _Taken(batches)
-        measured.take(length.batches, length.seconds)
-        cpu_s, wall_s = measured.cpu_s, measured.wall_s
-    traced, file = _Taken(batches), None
+    warm_up = _Stretch(batches)
+    warm_up.take(length.warm_up_batches, float("inf"), at_least_s=length.warm_up_s)
+    measured = _Stretch(batches)
+    measured.take(length.batches, length.seconds)
+    if measured.ended and len(measured.taken) < len(warm_up.taken):
+        # They come once, and most of them came meanwhile. Then all are measured but the first, for
+        # which the pipeline itself was made; unless it is the only one.
+        first = min(1, len(warm_up.taken) - 1)
+        measured.taken = warm_up.taken[first:] + measured.taken
+        measured.counters = warm_up.counters
+        warm_up.taken = warm_up.taken[:first]
+    traced, file = _Stretch(batches), None
     if trace_to is not None and not measured.ended:
         trace = profiler.Trace(trace_to, "pipeline")
         with span(ALONE):
             traced.take(length.trace_batches, length.trace_s)
         file = trace.stop()
     read_after = page_cache.disk_read_bytes()
-    totals = (0 if measured is taken else taken.images) + measured.images + traced.images
     return InputAlone(
         images=measured.images,
-        wall_s=wall_s,
-        cpu_s=cpu_s,
-        batch_ms=tuple(measured.batch_ms),
-        warm_up_batches=warm_batches,
-        warm_up_s=warm_s,
+        wall_s=measured.wall_s,
+        cpu_s=measured.cpu_s,
+        batch_ms=tuple(batch.wall_ms for batch in measured.taken),
+        warm_up_batches=len(warm_up.taken),
+        warm_up_s=warm_up.wall_s,
         read_bytes=None if read_before is None or read_after is None else read_after - read_before,
-        taken_images=totals,
+        taken_images=warm_up.images + measured.images + traced.images,
         nodes=measured.counters.nodes(),
         trace=file,
         trace_images=traced.images,
@@ -95,34 +94,53 @@ def measure(batches: Iterator[Any], length: Length, trace_to: Path | None) -> In
     )
 
 
-class _Taken:
-    """Batches that were taken, and what it cost."""
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """A batch that was taken, and what it cost since the one before it."""
+
+    images: int
+    wall_ms: float
+    cpu_s: float
+
+
+class _Stretch:
+    """Batches that were taken one after the other."""
 
     def __init__(self, batches: Iterator[Any]) -> None:
         self.batches = batches
-        self.images, self.batch_ms, self.ended = 0, list[float](), False
-        self.wall_s = self.cpu_s = 0.0
+        self.taken: list[_Batch] = []
+        self.ended = False
         self.counters = Counters(batches)
 
+    @property
+    def images(self) -> int:
+        return sum(batch.images for batch in self.taken)
+
+    @property
+    def wall_s(self) -> float:
+        return sum(batch.wall_ms for batch in self.taken) / 1e3
+
+    @property
+    def cpu_s(self) -> float:
+        return sum(batch.cpu_s for batch in self.taken)
+
     def take(self, most: int, most_s: float, *, at_least_s: float = 0.0) -> None:
-        begin, begin_cpu = time.perf_counter(), time.process_time()
+        """Take so many batches, or for so long, or until they end."""
+        begin, cpu_before = time.perf_counter(), time.process_time()
         before = begin
         while True:
             batch = next(self.batches, None)
-            now = time.perf_counter()
+            now, cpu_now = time.perf_counter(), time.process_time()
             if batch is None:
                 self.ended = True
                 break
-            self.images += images_in(batch)
-            self.batch_ms.append((now - before) * 1e3)
-            before = now
-            if len(self.batch_ms) % SAMPLE_EVERY == 0:
+            self.taken.append(_Batch(images_in(batch), (now - before) * 1e3, cpu_now - cpu_before))
+            before, cpu_before = now, cpu_now
+            if len(self.taken) % SAMPLE_EVERY == 0:
                 self.counters.sample()
             passed = now - begin
-            if (len(self.batch_ms) >= most and passed >= at_least_s) or passed >= most_s:
+            if (len(self.taken) >= most and passed >= at_least_s) or passed >= most_s:
                 break
-        self.wall_s = time.perf_counter() - begin
-        self.cpu_s = time.process_time() - begin_cpu
 
 
 def images_in(batch: Any) -> int:
