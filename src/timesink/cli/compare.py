@@ -39,7 +39,7 @@ def _as_ratio(ctx: click.Context, param: click.Parameter, value: str | None) -> 
 def compare(
     before: Path, after: Path, fail_over: float | None, account: str | None, as_json: bool
 ) -> None:
-    """Compare two runs: what became slower or faster, beyond noise.
+    """Compare two runs: what is slower, what is only noise.
 
     A RUN is a run's directory, or a directory of its repetitions. Reads only these; needs no
     framework. Steps are compared as a whole and, where both runs were profiled, by account,

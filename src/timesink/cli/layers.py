@@ -39,7 +39,7 @@ def layers(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Show each layer's time in a step, from a run or from any trace.
+    """Show each layer's time in a step, from any trace.
 
     PATH is a run, a directory that TensorFlow's profiler wrote (TensorBoard's log
     directory, or one session in it) or one .xplane.pb file; Timesink need not have made

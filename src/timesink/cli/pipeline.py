@@ -60,12 +60,12 @@ def pipeline(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Measure an input pipeline alone, stage by stage; nothing is trained.
+    """Measure an input pipeline alone, stage by stage.
 
-    EXPERIMENT is a TOML or XML file, or package.module:function, which returns a
-    tf.data.Dataset of yours. Batches are taken as fast as they come, in a process of its
-    own: images a second, the time of a batch, the work of each stage, how full the queues
-    are, what AUTOTUNE chose.
+    Nothing is trained. EXPERIMENT is a TOML or XML file, or package.module:function, which
+    returns a tf.data.Dataset of yours. Batches are taken as fast as they come, in a process
+    of its own: images a second, the time of a batch, the work of each stage, how full the
+    queues are, what AUTOTUNE chose.
 
     \b
     Examples:

@@ -25,11 +25,11 @@ from timesink.cli import _options
 )
 @_options.force
 def report(paths: tuple[Path, ...], out: Path | None, figures: Path | None, force: bool) -> None:
-    """Write one HTML page of a run, of several beside each other, or of a study.
+    """Write one HTML page of a run, of several, or of a study.
 
-    A PATH is a run's directory, any directory above runs, or that of a study. The page is
-    one file that loads nothing: it opens from disk, can be sent by mail, and prints. Reads
-    only; needs no framework.
+    Several stand beside each other. A PATH is a run's directory, any directory above runs, or
+    that of a study. The page is one file that loads nothing: it opens from disk, can be sent
+    by mail, and prints. Reads only; needs no framework.
 
     \b
     Examples:

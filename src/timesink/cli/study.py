@@ -36,7 +36,7 @@ def study() -> None:
 @_options.study
 @_options.time_limit
 def pipeline(**asked: object) -> None:
-    """Measure what the input pipeline takes: the study of seed 000.
+    """Measure what an input pipeline takes, as seed 000 did.
 
     Sequential against pipelined; accuracy by epoch for each batch size; the time of a batch by
     batch size and workers, cold; the share of each stage; raw files against TFRecords and
@@ -61,7 +61,7 @@ def pipeline(**asked: object) -> None:
 @_options.study
 @_options.time_limit
 def layers(**asked: object) -> None:
-    """Measure what each layer takes, and what seeing it costs: the study of seed 001.
+    """Measure each layer, and what seeing it costs (seed 001).
 
     AlexNet and VGG-11 with and without profiling; the time of each layer at each iteration, on
     two devices, forward and backward; the layers' time against the iteration's, and the
@@ -115,7 +115,7 @@ def augmentation(
     seconds: float | None,
     **asked: object,
 ) -> None:
-    """Measure how much augmentation slows training, for which network, on how many cores.
+    """Measure how much augmentation slows training (seed 002).
 
     Each cell of the grid, network × category of input × cores × batch size, is measured
     three ways: the input alone, the computing alone on synthetic images, and both. From them

@@ -20,7 +20,7 @@ BAR_WIDTH = 44
 @click.argument("path", type=click.Path(path_type=Path))
 @_options.as_json
 def info(path: Path, as_json: bool) -> None:
-    """Show what a dataset holds: counts, sizes, bytes, formats.
+    """Show what a dataset holds: counts, sizes, formats.
 
     Only headers are read. An image whose header cannot be read is counted as unreadable;
     `timesink dataset verify` says why. What `dataset convert` made of the images is listed

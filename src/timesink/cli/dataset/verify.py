@@ -31,7 +31,7 @@ FAULTS_SHOWN = 20
 def verify(
     context: click.Context, path: Path, quarantine: bool, max_megapixels: float, as_json: bool
 ) -> None:
-    """Decode every image, check every byte of a store, and name what is wrong.
+    """Find broken images, and flipped bits in stores.
 
     \b
     Broken:   missing, unreadable, empty, not an image, undecodable format, oversized,
