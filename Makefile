@@ -1,4 +1,4 @@
-# make demo    an image set, a training run and its tables, from nothing, in a few minutes
+# make demo    an image set, a training run, its tables and its page, from nothing, in a few minutes
 # make test    every test          make check   lint, format and types
 # make bench   the figures of benchmarks/, each as a ratio within one run; half an hour
 # make bench-truth   is it true: planted delays and stages, XProf's figures, layers run alone
@@ -23,7 +23,8 @@ $(READY): pyproject.toml
 
 demo: $(READY)
 	@$(BIN)/timesink dataset make demo/images --classes 5 --images 96 --validation-images 24
-	@$(BIN)/timesink run demo.toml
+	@$(BIN)/timesink run demo.toml --out demo/run --force
+	@$(BIN)/timesink report demo/run --force
 
 test: $(READY)
 	@$(BIN)/python tests/need_sshd.py

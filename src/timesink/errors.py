@@ -12,6 +12,7 @@ TimesinkError                    1
 ├── RunError                     4   the run went wrong
 │   ├── OutOfMemoryError         5   of the host or the device
 │   ├── DiskFullError            6
+│   ├── TimeLimitError           4   a measurement took longer than it was given
 │   ├── RunFileError             4   a run's directory cannot be read
 │   └── TraceError               4   a profiler's trace cannot be read
 ├── RegressionError              7   slower than `compare --fail-over` allows
@@ -82,6 +83,10 @@ class DiskFullError(RunError):
     """Nothing more can be written."""
 
     exit_code = 6
+
+
+class TimeLimitError(RunError):
+    """A measurement took longer than it was given."""
 
 
 class RunFileError(RunError):

@@ -149,7 +149,9 @@ def test_a_loop_s_many_small_ops_are_its_stage_s_with_the_time_between_them(
 ) -> None:
     def load(number: Any) -> Any:
         with tf.name_scope("burn"):
-            start = (0, tf.cast(number, tf.float32) + tf.zeros([64, 64]))
+            # Large enough that the profiler sees each on any machine: what takes under 8,000
+            # cycles leaves no event.
+            start = (0, tf.cast(number, tf.float32) + tf.zeros([200, 200]))
             burnt = tf.while_loop(lambda i, _: i < 50, lambda i, a: (i + 1, tf.sin(a)), start)
         return tf.reduce_sum(burnt[1])
 

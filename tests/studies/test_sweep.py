@@ -177,13 +177,25 @@ def test_a_run_that_fails_has_its_reason_and_one_that_is_too_slow_too(tmp_path):
     (place / "broken.py").write_text("def build(input_shape, classes):\n    raise OSError('no')\n")
     (place / "slow.py").write_text("import time\ntime.sleep(600)\n")
     begin_s = time.monotonic()
-    finished = start(place, "--time-limit", "20")
+    finished = start(place, "--time-limit", "15")
     assert time.monotonic() - begin_s < 120
     assert finished.returncode == 4
     table = results(place).sort("run")
     assert table["kind"].to_list() == ["time limit", "failed"]
-    assert table["reason"][0] == "it took longer than 20 s"
+    assert table["reason"][0] == "it took longer than 15 s"
     assert "no" in table["reason"][1]
+
+
+@pytest.mark.parametrize("how", ["pipeline", "sides"])
+def test_a_time_limit_holds_for_whatever_is_measured(tmp_path, how):
+    place = place_in(tmp_path, f'[measure]\nhow = "{how}"\nseconds = 60.0\n')
+    begin_s = time.monotonic()
+    finished = start(place, "--time-limit", "1")
+    assert time.monotonic() - begin_s < 50
+    assert finished.returncode == 4
+    table = results(place)
+    assert table["kind"].to_list() == ["time limit"]
+    assert table["reason"].to_list() == ["it took longer than 1 s"]
 
 
 def test_ctrl_c_ends_it_with_the_way_on_and_the_run_with_it(tmp_path):

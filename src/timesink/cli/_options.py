@@ -66,7 +66,7 @@ time_limit = click.option(
     "--time-limit",
     type=click.FloatRange(1, 10_000_000),
     metavar="S",
-    help="End a run that takes longer.",
+    help="End what takes longer: a run, or another measurement.",
 )
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from timesink import machine
-from timesink.errors import RunError, error_named
+from timesink.errors import RunError, TimeLimitError, error_named
 from timesink.runs.supervisor import NOISE, child_environment
 
 
@@ -20,6 +20,8 @@ def ask(
     """Let `measurer` measure, on so many cores; what it says went wrong is raised here."""
     with child_process("timesink.runs.measurer", [str(os.getpid())], cores=cores) as child:
         answer = answer_of(child, json.dumps(request), time_limit_s)
+    if answer.get("late"):
+        raise TimeLimitError(f"the pipeline could not be measured: {answer['failed']}")
     if "error" in answer:
         raise error_named(answer["error"], answer["message"])
     if "failed" in answer:
@@ -58,7 +60,7 @@ def answer_of(child: subprocess.Popen[str], question: str, time_limit_s: float) 
     try:
         said, errors = child.communicate(question, timeout=time_limit_s)
     except subprocess.TimeoutExpired:
-        return {"failed": f"it took longer than {time_limit_s:.0f} s"}
+        return {"failed": f"it took longer than {time_limit_s:.0f} s", "late": True}
     with suppress(ValueError):
         answer = json.loads(said)
         if isinstance(answer, dict):

@@ -1,8 +1,10 @@
 """`timesink pipeline`: an experiment's input pipeline measured alone, in processes of its own."""
 
 import json
+import math
 import statistics
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -34,6 +36,8 @@ class Asked:
     seconds: float = 5.0
     cpu: bool = True
     """Whether CPU time by stage is measured too, by prefixes of the pipeline."""
+    time_limit_s: float = math.inf
+    """For all of it."""
 
 
 def measure_pipeline(
@@ -44,6 +48,7 @@ def measure_pipeline(
     stages = parse_stages(experiment.pipeline.stages)
     files = page_cache.files_of(dataset.train) if experiment.pipeline.source != "synthetic" else []
     cells, cores = _cells(experiment, asked), experiment.machine.cores
+    until_s = time.monotonic() + asked.time_limit_s
     for cell in cells:
         check_batch(dataset, cell.training.batch_size)
     measured = []
@@ -53,12 +58,12 @@ def measure_pipeline(
                 f"measuring batch {cell.training.batch_size}, workers {cell.pipeline.workers}, "
                 f"for {asked.seconds:g} s …"
             )
-            measured.append(_measure(cell, files, asked, Path(place) / str(number)))
+            measured.append(_measure(cell, files, asked, Path(place) / str(number), until_s))
         prefixes = []
         if asked.cpu and files:
             say("measuring CPU time by stage …")
             request = _request(asked, cells[0], part="prefixes")
-            limit_s = 120 + 30 * asked.seconds
+            limit_s = _left(until_s, 120 + 30 * asked.seconds)
             prefixes = ask(request, time_limit_s=limit_s, cores=cores)["prefixes"]
         names = stage_names(stages)
         table = stages_of(measured[0], names, prefixes)
@@ -156,14 +161,21 @@ def _request(
     }
 
 
-def _measure(cell: Experiment, files: Sequence[str], asked: Asked, place: Path) -> dict[str, Any]:
+def _left(until_s: float, usual_s: float) -> float:
+    """Give what one measurement may take."""
+    return max(0.0, min(usual_s, until_s - time.monotonic()))
+
+
+def _measure(
+    cell: Experiment, files: Sequence[str], asked: Asked, place: Path, until_s: float
+) -> dict[str, Any]:
     cache = None
     if files and cell.pipeline.cache != "any":
         prepare = page_cache.drop if cell.pipeline.cache == "cold" else page_cache.warm
         cache = prepare(files)
     answer = ask(
         _request(asked, cell, trace_to=place),
-        time_limit_s=300 + 4 * asked.seconds,
+        time_limit_s=_left(until_s, 300 + 4 * asked.seconds),
         cores=cell.machine.cores,
     )
     return {

@@ -1,6 +1,7 @@
 """One measurement of a study, in processes of its own: how it ended out, what it found on disk."""
 
 import json
+import math
 import os
 import re
 import signal
@@ -11,7 +12,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from timesink.errors import DiskFullError, OutOfMemoryError, RunError, TimesinkError
+from timesink.errors import (
+    DiskFullError,
+    OutOfMemoryError,
+    RunError,
+    TimeLimitError,
+    TimesinkError,
+)
 from timesink.experiment_toml import to_toml as experiment_toml
 from timesink.files import write_atomically
 from timesink.runs.asking import ask
@@ -19,7 +26,7 @@ from timesink.runs.pipeline import Asked, Files, measure_pipeline
 from timesink.studies.plan import Planned
 
 GRACE_S = 60.0
-"""What a run is given to stop at the end of a step."""
+"""What a run is given to stop at the end of a step; of a shorter time limit, as long as that."""
 SIDES_LIMIT_S = 3600.0
 KINDS = {
     OutOfMemoryError.exit_code: "out of memory",
@@ -43,10 +50,12 @@ def carry_out(each: Planned, out: Path, time_limit_s: float | None) -> dict[str,
     else:
         try:
             if each.measure.how == "pipeline":
-                _pipeline(each, out / each.place)
+                _pipeline(each, out / each.place, time_limit_s)
             else:
                 _sides(each, out / each.place, time_limit_s)
             ended = _ended(0, "")
+        except TimeLimitError as error:
+            ended = _late(time_limit_s) if time_limit_s else _ended(error.exit_code, str(error))
         except TimesinkError as error:
             ended = _ended(error.exit_code, str(error))
     return {**ended, "wall_s": time.monotonic() - begin_s}
@@ -59,9 +68,17 @@ def _ended(code: int, reason: str, kind: str | None = None) -> dict[str, Any]:
     return {"exit": code, "reason": reason, "kind": kind}
 
 
-def _pipeline(each: Planned, place: Path) -> None:
+def _late(time_limit_s: float) -> dict[str, Any]:
+    return _ended(RunError.exit_code, f"it took longer than {time_limit_s:g} s", "time limit")
+
+
+def _pipeline(each: Planned, place: Path, time_limit_s: float | None) -> None:
     """Measure an input pipeline alone, as `timesink pipeline` does, into the same files."""
-    asked = Asked(seconds=each.measure.seconds, cpu=each.measure.stages)
+    asked = Asked(
+        seconds=each.measure.seconds,
+        cpu=each.measure.stages,
+        time_limit_s=time_limit_s or math.inf,
+    )
     facts = measure_pipeline(each.experiment, asked, lambda _line: None)
     Files(place, force=True).write(facts)
 
@@ -98,35 +115,30 @@ def _run(each: Planned, out: Path, time_limit_s: float | None) -> dict[str, Any]
         errors="replace",
         start_new_session=True,
     )
-    late = False
     try:
-        try:
-            _, said = child.communicate(timeout=time_limit_s)
-        except subprocess.TimeoutExpired:
-            late = True
-            said = _stop(child)
+        _, said = child.communicate(timeout=time_limit_s)
+    except subprocess.TimeoutExpired:
+        assert time_limit_s is not None
+        _stop(child, min(GRACE_S, time_limit_s))
+        return _late(time_limit_s)
     except BaseException:
-        _stop(child)
+        _stop(child, GRACE_S)
         raise
     finally:
         asked.unlink(missing_ok=True)
-    if late:
-        reason = f"it took longer than {time_limit_s:g} s"
-        return _ended(RunError.exit_code, reason, "time limit")
     return _ended(child.returncode, _reason(child.returncode, said))
 
 
-def _stop(child: subprocess.Popen[str]) -> str:
+def _stop(child: subprocess.Popen[str], grace_s: float) -> None:
     """Let a run stop at the end of its step, or end it; nothing of it is left."""
     for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
         if child.poll() is None:
             child.send_signal(number)
         try:
-            _, said = child.communicate(timeout=GRACE_S)
-            return said
+            child.communicate(timeout=grace_s)
+            return
         except subprocess.TimeoutExpired:
             continue
-    return ""
 
 
 def _reason(code: int, said: str) -> str:
