@@ -93,7 +93,7 @@ def describe(directory: Path, asked_cores: int | None = None) -> dict[str, Any]:
             "total_bytes": disk.total,
             "free_bytes": disk.free,
         },
-        "gpus": _gpus(),
+        "gpus": gpus(),
         "system": {"os": platform.platform(), "machine": platform.machine()},
         "versions": {
             "timesink": timesink.__version__,
@@ -163,7 +163,8 @@ def _filesystem(directory: Path) -> str | None:
     return max(mounts, key=lambda mount: len(mount.mountpoint)).fstype if mounts else None
 
 
-def _gpus() -> list[dict[str, Any]]:
+def gpus() -> list[dict[str, Any]]:
+    """List the GPUs, as their driver's own tool does."""
     if shutil.which("nvidia-smi") is None:
         return []
     query = ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]

@@ -15,6 +15,7 @@ from typing import Any
 from timesink.errors import InterruptedRunError, RunError, TimesinkError
 from timesink.files import alone_in
 from timesink.runs.directory import RunDirectory
+from timesink.studies.guess import guesses, left_s, speed_of_a_core
 from timesink.studies.measuring import GRACE_S, KILLED, Outcome, carry_out
 from timesink.studies.plan import Planned, in_running_order
 from timesink.studies.study_log import StudyLog, clear, minutes
@@ -86,7 +87,7 @@ def conduct(
         done = len(planned) - len(todo)
         watcher.say(f"{out}: going on: {done} of {len(planned)} are done")
     try:
-        _measure_all(todo, asked, log, ended, watcher, write)
+        _measure_all(planned, todo, asked, log, ended, watcher, write)
     finally:
         write(ended)
 
@@ -116,6 +117,7 @@ def _wait_for_the_cut(out: Path, begun: set[int], watcher: Watcher) -> None:
 
 
 def _measure_all(
+    planned: Sequence[Planned],
     todo: Sequence[Planned],
     asked: Asked,
     log: StudyLog,
@@ -124,17 +126,15 @@ def _measure_all(
     write: Callable[[Ended], None],
 ) -> None:
     journal = log.append()
-    begin_s, best = watcher.clock(), _Best()
-    written_s = begin_s
+    guessed = guesses(planned, speed_of_a_core())
+    written_s, best = watcher.clock(), _Best()
     for number, outcome in ended.items():
         best.look_at(log.out, number, outcome)
     try:
         for done, each in enumerate(todo):
-            left = ""
-            if done:
-                left_s = (watcher.clock() - begin_s) / done * (len(todo) - done)
-                left = f", {minutes(left_s)} left"
-            watcher.say(f"{done + 1} of {len(todo)}{left}{best}: {each.name}")
+            took_s = {n: how["wall_s"] for n, how in ended.items() if how["exit"] == 0}
+            left = minutes(left_s(guessed, took_s, [other.number for other in todo[done:]]))
+            watcher.say(f"{done + 1} of {len(todo)}, {left} left{best}: {each.name}")
             journal.write("began", number=each.number)
             outcome = carry_out(each, log.out, asked.time_limit_s)
             journal.write("ended", number=each.number, **outcome)
