@@ -48,6 +48,13 @@ def test_a_small_alpha_mixes_little():
     assert 0.3 < (shares > 0.5).mean() < 0.7
 
 
+def test_the_smallest_alpha_draws_no_halves():
+    shares = np.array([mixed("plain+mixup(0.01)", first)[1][0, 2] for first in range(300)])
+    # Of Beta(0.01, 0.01) 1 % lie between; TensorFlow's gammas would give 19 %, mostly 0.5 itself.
+    assert ((shares > 0.25) & (shares < 0.75)).mean() < 0.06
+    assert 0.35 < (shares > 0.5).mean() < 0.65
+
+
 def test_cutmix_pastes_a_part_and_the_share_is_what_is_left():
     areas = []
     for first in range(200):

@@ -15,6 +15,7 @@ from timesink.pipelines.stages import (
     size_after,
     split_for_store,
     store_key,
+    typical_epoch,
 )
 
 
@@ -511,3 +512,9 @@ def test_what_names_a_store_runs_as_what_is_stored(asked):
     named = tuple(map(parse_stage, store_key(stored)))
     assert in_running_order(named) == in_running_order(stored)
     assert store_key(named) == store_key(stored)
+
+
+def test_a_schedule_is_measured_from_its_middle():
+    assert typical_epoch(parse_stages("basic+randaugment(2)")) == 0
+    assert typical_epoch(parse_stages("basic+pba")) == 100
+    assert typical_epoch(parse_stages("basic+pba(3)")) == 1

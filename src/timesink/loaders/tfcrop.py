@@ -85,8 +85,9 @@ def draw_part(sides: Any, key: Any, numbers: Sequence[float]) -> tuple[Any, Any]
     fits = tf.reduce_all(parts <= exact, axis=1)
     chosen = tf.argmax(tf.cast(fits, tf.uint8))  # the first that fits
     part = tf.cast(parts[chosen], tf.int32)
-    place = tf.pad(places, [[0, 1], [0, 0]], constant_values=0.5)[chosen]
-    return whole_up_to(place, sides - part), part
+    place = tf.pad(places, [[0, 1], [0, 0]])[chosen]
+    begin = tf.where(chosen < TRIES, whole_up_to(place, sides - part), (sides - part) // 2)
+    return begin, part
 
 
 def whole_up_to(draws: Any, most: Any) -> Any:

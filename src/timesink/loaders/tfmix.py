@@ -36,10 +36,7 @@ def _mixed(stage: Stage, images: Any, labels: Any, key: Any) -> tuple[Any, Any]:
     """Mix a batch with a permutation of itself, as the papers do: one share for the batch."""
     (alpha,) = map(float, stage.arguments)
     others = tf.argsort(tf.random.stateless_uniform(tf.shape(labels), key))
-    # Beta's draw is one of two gammas by their sum; of small parameters both may be 0.
-    first, second = tf.unstack(tf.random.stateless_gamma([2], tf.add(key, [1 << 56, 0]), alpha))
-    share = tf.math.divide_no_nan(first, first + second)
-    share = tf.where(first + second > 0, share, 1.0)
+    share = _beta(alpha, tf.add(key, [1 << 56, 0]))
     partners = tf.gather(images, others)
     if stage.name == "mixup":
         images = images * share + partners * (1 - share)
@@ -48,6 +45,19 @@ def _mixed(stage: Stage, images: Any, labels: Any, key: Any) -> tuple[Any, Any]:
     pairs = [labels, tf.gather(labels, others)]
     columns = [*(tf.cast(each, tf.float32) for each in pairs), tf.fill(tf.shape(labels), share)]
     return images, tf.stack(columns, axis=1)
+
+
+def _beta(alpha: float, key: Any) -> Any:
+    """Draw from Beta(alpha, alpha): one of two gammas by their sum.
+
+    By their logarithms: gammas of a small parameter are too small for floats, TensorFlow clamps
+    both to the same number, and every sixth share of 0.01 was a half. One of a larger parameter by
+    a power of a uniform draw is the same.
+    """
+    larger = tf.random.stateless_gamma([2], key, alpha + 1.0)
+    powers = tf.math.log1p(-tf.random.stateless_uniform([2], tf.add(key, [1 << 58, 0]))) / alpha
+    first, second = tf.unstack(tf.math.log(larger) + powers)
+    return tf.sigmoid(first - second)
 
 
 def _pasted(images: Any, partners: Any, share: Any, key: Any) -> tuple[Any, Any]:

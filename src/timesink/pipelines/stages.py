@@ -83,6 +83,15 @@ def parts_of_row(name: str) -> tuple[str, str | None]:
     return (stage, operation) if known else (name, None)
 
 
+def typical_epoch(stages: Sequence[Stage]) -> int:
+    """Give the epoch to measure a pipeline alone from: the middle of a schedule that has some.
+
+    PBA's begins with epochs in which it does nothing.
+    """
+    epochs = [int(stage.arguments[0]) for stage in stages if stage.name == "pba"]
+    return max(epochs, default=0) // 2
+
+
 def for_validation(stages: Sequence[Stage]) -> tuple[Stage, ...]:
     """Give the stages that validation is fed by: nothing random, still one size."""
     kept = []

@@ -72,7 +72,9 @@ class _Watched(Iterator[Any]):
 
     process = 1
 
-    def __init__(self, batches: Any, asked: Experiment, dataset: Any, stream: Any) -> None:
+    def __init__(
+        self, batches: Any, asked: Experiment, dataset: Any, stream: Any, first_position: int
+    ) -> None:
         from timesink.engines.bad_images import BadImages
 
         self.batches, self.told = batches, list[dict[str, str]]()
@@ -83,6 +85,7 @@ class _Watched(Iterator[Any]):
             asked.dataset.max_bad,
             stream.image_at,
             self,
+            next_position=first_position,
         )
 
     @property
@@ -110,6 +113,7 @@ class _Watched(Iterator[Any]):
 def _batches(asked: Experiment) -> _Watched:
     from timesink.loaders.tfdata import training_batches
     from timesink.pipelines.order import training_stream
+    from timesink.pipelines.stages import typical_epoch
 
     dataset, stages = _opened(asked)
     stream = training_stream(
@@ -119,11 +123,18 @@ def _batches(asked: Experiment) -> _Watched:
         shuffle=asked.pipeline.shuffle,
     )
     # Cold images are cold once; else the epochs go on for as long as the measurement.
+    first = typical_epoch(stages)
+    first_position = first * stream.images_per_epoch
     epochs = 1 if asked.pipeline.cache == "cold" else 1_000_000
     batches = training_batches(
-        dataset.train, stages, asked.pipeline, stream, first_position=0, last_epoch=epochs
+        dataset.train,
+        stages,
+        asked.pipeline,
+        stream,
+        first_position=first_position,
+        last_epoch=first + epochs,
     )
-    return _Watched(batches, asked, dataset, stream)
+    return _Watched(batches, asked, dataset, stream, first_position)
 
 
 def _sides(asked: Experiment, request: dict[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from timesink.experiment import Experiment
 from timesink.loaders.tfdata import image_maker, online_stages, training_batches, workers_of
 from timesink.loaders.tfread import Span, open_source
 from timesink.pipelines.order import training_stream
-from timesink.pipelines.stages import Stage
+from timesink.pipelines.stages import Stage, typical_epoch
 
 ROUNDS = 3
 """Each prefix is run so often, in turn with the others; the least time is the least disturbed."""
@@ -109,12 +109,14 @@ class _Pipeline:
             batch_size=asked.training.batch_size,
             shuffle=asked.pipeline.shuffle,
         )
+        self.epoch = typical_epoch(stages)
         online = online_stages(images, stages, asked.pipeline)
         self.online = [stage for stage in online if not stage.mixes]
 
     def cut(self, length: int) -> _Prefix:
         """Give the pipeline up to a stage; of every image comes its size, and one pixel."""
-        span = Span(0, MORE_EPOCHS_THAN_NEEDED, careful=True)
+        first_position = self.epoch * self.stream.images_per_epoch
+        span = Span(first_position, MORE_EPOCHS_THAN_NEEDED, careful=True)
         source = open_source(self.images, self.stream, span)
         make = image_maker(self.online, self.asked.pipeline, self.stream, source, upto=length)
 
@@ -143,7 +145,7 @@ class _Pipeline:
             self.stages,
             pipeline,
             self.stream,
-            first_position=0,
+            first_position=self.epoch * self.stream.images_per_epoch,
             last_epoch=MORE_EPOCHS_THAN_NEEDED,
         )
         return _Prefix((int(labels.shape[0]), 0) for _, labels, _ in batches)

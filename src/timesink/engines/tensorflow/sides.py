@@ -15,6 +15,7 @@ from timesink.engines.tensorflow.assembly import assemble, cached_batch
 from timesink.engines.tensorflow.quiet import settle
 from timesink.errors import RunError
 from timesink.loaders.tfdata import training_batches
+from timesink.pipelines.stages import typical_epoch
 
 Side = Literal["input", "both", "compute"]
 SIDES: tuple[Side, ...] = ("input", "both", "compute")
@@ -61,7 +62,7 @@ def _sides(job: Job) -> dict[Side, Callable[[], int]]:
         job.stages,
         job.experiment.pipeline,
         job.stream,
-        first_position=0,
+        first_position=typical_epoch(job.stages) * job.stream.images_per_epoch,
         last_epoch=MORE_EPOCHS_THAN_NEEDED,
     )
     _kept.append(batches)
