@@ -195,3 +195,27 @@ def test_what_the_users_network_prints_is_shown(run, workplace):
     )
     done = run("training.iterations=1")
     assert "hello from my network" in done.stderr
+
+
+ODD = """
+import keras
+
+class Odd(keras.layers.Layer):
+    def call(self, inputs, training=False):
+        if training:
+            raise ValueError("the widths do not match")
+        return inputs
+
+def build(input_shape, classes):
+    images = keras.Input(input_shape)
+    pooled = keras.layers.GlobalAveragePooling2D()(Odd(name="odd")(images))
+    return keras.Model(images, keras.layers.Dense(classes)(pooled))
+"""
+
+
+def test_what_a_layer_says_went_wrong_is_the_reason(run, workplace):
+    (workplace / "odd.py").write_text(ODD)
+    done = run("training.network=odd:build")
+    assert done.returncode != 0
+    assert "ValueError: the widths do not match; the traceback is in log.txt" in done.stderr
+    assert "\x1b" not in summary_of(workplace)["error"]

@@ -3,6 +3,7 @@
 import atexit
 import ctypes
 import os
+import re
 import signal
 import sys
 import traceback
@@ -123,8 +124,13 @@ def _fail(journal: Journal, error: TimesinkError, trace: str | None = None) -> i
 OUT_OF_MEMORY_WORDS = ("OOM when allocating", "Cannot parse tensor from proto", "bad_alloc")
 """How TensorFlow says it; the second is a constant of the graph that found no room."""
 
-EMPTY_WORDS = ("in user code:", "Graph execution error:", "Detected at node", "<stack traces")
+EMPTY_WORDS = (
+    *("in user code:", "Graph execution error:", "Detected at node", "<stack traces"),
+    "Exception encountered when calling",
+)
 """How lines begin that say nothing of what went wrong."""
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+"""Keras writes for a terminal, whoever reads."""
 
 
 def out_of_memory(error: Exception, batch_size: int) -> OutOfMemoryError | None:
@@ -147,7 +153,7 @@ def out_of_memory(error: Exception, batch_size: int) -> OutOfMemoryError | None:
 
 def _said(text: str) -> list[str]:
     """Give the lines of an error's text that say something."""
-    lines = [line.strip() for line in text.splitlines()]
+    lines = [COLOURS.sub("", line).strip() for line in text.splitlines()]
     return [line for line in lines if line and not line.startswith(EMPTY_WORDS)]
 
 
