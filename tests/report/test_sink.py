@@ -51,6 +51,24 @@ def test_many_small_layers_are_one_sink_although_another_account_is_larger_than_
     assert "l0 most of all" in sink.within
 
 
+def test_the_largest_of_three_phases_is_not_most_of_it():
+    shares = {"forward": 0.2, "backward": 0.4, "update": 0.35}
+    rows = [row("layer", share, layer="fc", phase=phase) for phase, share in shares.items()]
+    assert found(rows).within == "backward most, 42\u00a0% of it"
+
+
+def test_what_takes_a_large_part_besides_is_named_too():
+    rows = [row("layer", 0.6, layer="a", phase="forward"), row("input_wait", 0.3)]
+    sink = found([*rows, row("runtime", 0.1)], [stage("decode", 0.9)])
+    assert sink.second == (
+        "waiting for images takes another 30\u00a0%, and decode is 90\u00a0% of the pipeline’s work"
+    )
+    assert found([*rows[:1], row("input_wait", 0.1), row("runtime", 0.3)]).second == (
+        "runtime takes another 30\u00a0%"
+    )
+    assert found([*rows[:1], row("input_wait", 0.1)]).second == ""
+
+
 def test_python_is_named_with_its_place():
     rows = [
         row("python", 0.5, place="callback Slow.on_train_batch_end, slow.py:9"),

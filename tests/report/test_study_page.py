@@ -99,17 +99,37 @@ def test_the_headline_counts_what_agrees(tmp_path):
                 figure(2, "differs"),
                 figure(3, "undecided"),
                 figure(4, "not measured", rows=[]),
+                figure(5),
+                {**figure(6, "differs"), "number": "like Fig. 3"},  # of another network
             ],
         )
     )
     assert found.headline == (
-        "What the input pipeline takes: of 4 figures of seed 000, 1 agree with the seed, 1 differ, "
-        "1 are undecided and 1 were not measured on this machine."
+        "What the input pipeline takes: of 5 figures of seed 000, 2 agree with the seed, "
+        "1 differs, 1 is undecided and 1 was not measured on this machine."
     )
 
 
 def test_the_headline_of_one_kind_and_of_nothing():
-    assert headline("001", "T", ()) == "T (seed 001): nothing was measured yet."
+    assert headline("001", "T", (), "") == "T (seed 001): nothing was measured yet."
+
+
+def test_a_study_that_goes_on_says_how_much_it_has(tmp_path):
+    folder = study(tmp_path, [figure(1, "not measured")], planned=16, measured=4, unit="cells")
+    found = study_page(folder)
+    assert "of 4 of 16 cells that were measured, none of the seed's figures" in found.headline
+    made = make_study_report(folder, folder / "report.html")
+    assert "The study is not finished: 12 of 16 cells are left." in made.html
+    whole = study_page(study(tmp_path, [figure(1)], planned=2))
+    assert whole.left == 0
+
+
+def test_a_column_whose_first_row_is_empty_is_sorted_as_numbers(tmp_path):
+    folder = study(tmp_path, [figure(1)])
+    rows = [{"run": "0001", "ms": None}, {"run": "0002", "ms": 10.7}, {"run": "0003", "ms": 2.9}]
+    pl.DataFrame(rows).write_csv(folder / "results.csv")
+    found = study_page(folder)
+    assert [found.is_number(column) for column in (0, 1)] == [False, True]
 
 
 def test_a_page_has_all_that_was_found(page):

@@ -19,6 +19,8 @@ VEGA_LITE = "_".join(alt.SCHEMA_VERSION.split(".")[:2])
 FILE_WIDTH = 760
 PIXELS_A_POINT = 2
 """Of PNG: sharp in print."""
+LINE_ENDS = str.maketrans({0x2028: " ", 0x2029: " "})
+"""Two ends of lines that Vega's parser of expressions stumbles over, in any name."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Figure:
     def spec(self) -> dict[str, Any]:
         """Give the chart as Vega-Lite for a page."""
         described = self.chart.properties(width="container", description=self.title)
-        found: dict[str, Any] = described.to_dict()
+        found: dict[str, Any] = _drawable(described.to_dict())
         found.pop("config", None)  # Altair's own; the page's theme instead
         for layer in found.get("layer", [found]) if not self.legend_on_page else ():
             if "color" in layer["encoding"]:
@@ -58,7 +60,7 @@ class Figure:
         """Write the chart as PNG and SVG; gives the files."""
         import vl_convert
 
-        drawn = self.chart.properties(width=FILE_WIDTH, title=self.title).to_dict()
+        drawn = _drawable(self.chart.properties(width=FILE_WIDTH, title=self.title).to_dict())
         drawn["config"] = {**CONFIG, "background": "white", "padding": 16}
         spec = json.dumps(drawn)
         png, svg = folder / f"{self.name}.png", folder / f"{self.name}.svg"
@@ -67,3 +69,12 @@ class Figure:
         )
         write_atomically(svg, vl_convert.vegalite_to_svg(spec, VEGA_LITE), force=force)
         return [png, svg]
+
+
+def _drawable(spec: Any) -> Any:
+    """Give a chart whose names Vega can take."""
+    if isinstance(spec, dict):
+        return {_drawable(name): _drawable(value) for name, value in spec.items()}
+    if isinstance(spec, list):
+        return [_drawable(value) for value in spec]
+    return spec.translate(LINE_ENDS) if isinstance(spec, str) else spec

@@ -68,7 +68,8 @@ def first_screen(
 def headline(summary: Mapping[str, Any], steps: Sequence[StepParts], sink: Sink | None) -> str:
     """Say the verdict in one sentence, and where the time goes."""
     if sink is None:
-        return "No step was finished: there is nothing to see yet."
+        over = summary["status"] not in ("running", "stopped", "killed")
+        return f"No step was finished: there is nothing to see{'' if over else ' yet'}."
     verdict = summary["verdict"]
     if verdict is None:
         return _sentence(sink)
@@ -78,7 +79,7 @@ def headline(summary: Mapping[str, Any], steps: Sequence[StepParts], sink: Sink 
         sink = waiting(mean_share(steps, "input_wait"), summary.get("stages") or ())
         clause = f"making the images takes longer than computing; {sink.clause}"
         return f"{word}: {clause}{_and_within(sink)}."
-    return f"{word}: {sink.clause}{_and_within(sink)}."
+    return f"{word}: {sink.clause}{_and_within(sink)}{_and_second(sink)}."
 
 
 def missing(summary: Mapping[str, Any], steps: Sequence[StepParts], place: str) -> list[Missing]:
@@ -87,7 +88,7 @@ def missing(summary: Mapping[str, Any], steps: Sequence[StepParts], place: str) 
     attached = summary.get("attached")
     notes = list(summary.get("notes") or ())
     untraced = not any(each.traced for each in steps)
-    if untraced:
+    if untraced and summary["steps"]:
         how = "timesink run … --set profile.mode=window"
         if attached:
             how = 'timesink.Callback("runs/mine", mode="window")'
@@ -129,7 +130,7 @@ def _unfinished(summary: Mapping[str, Any], place: str) -> list[Missing]:
 def _sink_tiles(sink: Sink | None) -> list[Tile]:
     if sink is None:
         return []
-    note = ", ".join(filter(None, (sink.within, sink.more)))
+    note = "; ".join(filter(None, (", ".join(filter(None, (sink.within, sink.more))), sink.second)))
     return [Tile("Biggest sink", f"{sink.name} {percent(sink.share)}", note, sink.section)]
 
 
@@ -137,7 +138,8 @@ def _speed(summary: Mapping[str, Any]) -> Tile:
     step_ms, rate = summary["step_ms"], summary["images_per_s"]
     figure = NONE if rate is None else f"{rate:,.1f} images/s"
     note = (
-        f"a step takes {milliseconds(step_ms['median'])} ms (median; 95 % are below "
+        f"a step takes {milliseconds(step_ms['median'])} ms (median of all, traced or not; 95 % "
+        f"are below "
         f"{milliseconds(step_ms['p95'])}); first steps left out"
         if step_ms["median"] is not None
         else "no step was finished"
@@ -180,7 +182,11 @@ def _and_within(sink: Sink) -> str:
 
 
 def _sentence(sink: Sink) -> str:
-    return f"{_capital(sink.clause)}{_and_within(sink)}."
+    return f"{_capital(sink.clause)}{_and_within(sink)}{_and_second(sink)}."
+
+
+def _and_second(sink: Sink) -> str:
+    return f"; {sink.second}" if sink.second else ""
 
 
 def _after_colon(sentence: str) -> str:

@@ -48,7 +48,7 @@ def _tooltips(asked: Mapping[str, Any], rows: Rows, kind: str) -> list[alt.Toolt
     if series is not None:
         found.append(alt.Tooltip(f"{series['field']}:N", title=series["title"]))
     found.append(alt.Tooltip(f"{y['field']}:Q", title=y["title"], format=MS))
-    if _has_ranges(rows):
+    if all("low" in row for row in rows):
         found += [alt.Tooltip(f"{end}:Q", format=MS) for end in ("low", "high")]
     return found
 
@@ -69,7 +69,7 @@ def _bars(asked: Mapping[str, Any], rows: Rows, *, stacked: bool) -> Drawn:
     x = alt.X(f"{length}:Q", title=asked["y"]["title"], stack="zero" if stacked else None)
     bars = base.mark_bar(cornerRadiusEnd=0 if stacked else 2).encode(x=x, color=colour)
     layers = [bars]
-    if _has_ranges(rows) and not stacked:
+    if _has_ranges(rows):
         range_ = base.transform_filter("datum.low < datum.high").mark_rule(strokeWidth=1.5)
         layers.append(range_.encode(x=alt.X("low:Q", title=asked["y"]["title"]), x2="high:Q"))
     drawn = alt.layer(*layers)

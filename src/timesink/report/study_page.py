@@ -19,11 +19,13 @@ from timesink.report.text import times
 
 FACTS = "study.json"
 ORDER = ("agrees", "differs", "undecided", "not measured")
+LIKE = "like "
+"""How the numbers of figures begin that the seed did not have."""
 WORDS = {
-    "agrees": "agree with the seed",
-    "differs": "differ",
-    "undecided": "are undecided",
-    "not measured": "were not measured",
+    "agrees": ("agrees with the seed", "agree with the seed"),
+    "differs": ("differs", "differ"),
+    "undecided": ("is undecided", "are undecided"),
+    "not measured": ("was not measured", "were not measured"),
 }
 
 
@@ -67,6 +69,15 @@ class StudyPage:
     measured: int
     unit: str
 
+    @property
+    def left(self) -> int:
+        """How many are still to be measured."""
+        return self.planned - self.measured - len(self.failed)
+
+    def is_number(self, column: int) -> bool:
+        """Tell whether a column of the measurements holds numbers."""
+        return any(isinstance(row[column], int | float) for row in self.rows)
+
 
 def is_study(path: Path) -> bool:
     """Tell whether a directory is that of a study."""
@@ -92,7 +103,7 @@ def _page(path: Path, facts: Mapping[str, Any]) -> StudyPage:
         place=discreet_text(str(path.resolve())),
         seed=facts["seed"],
         title=facts["title"],
-        headline=headline(facts["seed"], facts["title"], seed_figures),
+        headline=headline(facts["seed"], facts["title"], seed_figures, _how_much(facts)),
         sentences=tuple(each["text"] for each in facts.get("sentences", ())),
         failed=tuple(facts["failed"]),
         seed_figures=seed_figures,
@@ -109,17 +120,32 @@ def _page(path: Path, facts: Mapping[str, Any]) -> StudyPage:
     )
 
 
-def headline(seed: str, title: str, figures: Sequence[StudyFigure]) -> str:
-    """Say in one sentence how many of the seed's figures hold here."""
+def headline(seed: str, title: str, figures: Sequence[StudyFigure], measured: str) -> str:
+    """Say in one sentence how many of the seed's figures hold here.
+
+    `measured` says how much there is, such as `4 of 16 cells`; empty where there is nothing.
+    Figures of networks that the seed did not have are not counted.
+    """
+    figures = [each for each in figures if not each.number.startswith(LIKE)]
     counts = Counter(each.agreement for each in figures)
-    if set(counts) <= {"not measured"}:
+    if not measured:
         return f"{title} (seed {seed}): nothing was measured yet."
-    parts = [f"{counts[each]} {WORDS[each]}" for each in ORDER if counts[each]]
+    if set(counts) <= {"not measured"}:
+        what = "none of the seed's figures can be made of them"
+        return f"{title} (seed {seed}): of {measured} that were measured, {what}."
+    parts = [f"{counts[each]} {WORDS[each][counts[each] > 1]}" for each in ORDER if counts[each]]
     if len(parts) == 1 and len(figures) > 1:
         word = next(iter(counts))
-        return f"{title}: all {len(figures)} figures of seed {seed} {WORDS[word]} on this machine."
+        return (
+            f"{title}: all {len(figures)} figures of seed {seed} {WORDS[word][1]} on this machine."
+        )
     listed = ", ".join(parts[:-1]) + " and " + parts[-1] if len(parts) > 1 else parts[0]
     return f"{title}: of {times(len(figures), 'figure')} of seed {seed}, {listed} on this machine."
+
+
+def _how_much(facts: Mapping[str, Any]) -> str:
+    measured, planned = facts["measured"], facts["planned"]
+    return f"{measured} of {planned} {facts['unit']}" if measured else ""
 
 
 def _figure(facts: Mapping[str, Any]) -> StudyFigure:

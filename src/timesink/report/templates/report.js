@@ -4,15 +4,24 @@
 (() => {
   const figures = JSON.parse(document.getElementById("figures").textContent);
 
+  // As many names of a legend beside each other as there is room for.
+  const columnsOf = (spec, width) => {
+    const colours = (spec.layer ?? [spec]).map((layer) => layer.encoding?.color?.scale?.domain ?? []);
+    const longest = Math.max(0, ...colours.flat().map((name) => String(name).length));
+    return Math.max(1, Math.floor(width / (7 * longest + 34)));
+  };
+
   const draw = async (place) => {
     const narrow = place.clientWidth < 560;
-    const config = { ...figures.config, axisY: { ...figures.config.axisY, labelLimit: narrow ? 110 : 260 } };
+    const spec = figures.specs[place.dataset.figure];
+    const labels = narrow ? { labelLimit: Math.round(0.48 * place.clientWidth), labelFontSize: 10 } : { labelLimit: 260 };
+    const config = { ...figures.config, axisY: { ...figures.config.axisY, ...labels } };
     if (narrow) {
       config.axisXQuantitative = { tickCount: 4 };
-      config.legend = { ...config.legend, columns: 3 };
+      config.legend = { ...config.legend, columns: columnsOf(spec, place.clientWidth) };
     }
     try {
-      await vegaEmbed(place, figures.specs[place.dataset.figure], {
+      await vegaEmbed(place, spec, {
         mode: "vega-lite",
         renderer: "svg",
         ast: true, // expressions are interpreted: the page allows no compiling of strings
