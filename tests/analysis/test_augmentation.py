@@ -38,10 +38,12 @@ def test_a_category_is_a_family_and_its_layers():
     two, layers = family_of("basic+randaugment(2, 9)")
     assert (none, layers) == (0, 2)
     assert basic.others == two.others
-    assert (basic.magnitude, two.magnitude) == (None, 9)
+    assert (basic.magnitudes, two.magnitudes) == ((), (9,))
     assert family_of("basic+randaugment(2, 15)")[0] != two
     assert family_of("basic+randaugment(2)+random_erasing")[0].others != two.others
     assert family_of("basic+randaugment(1)+randaugment(2)")[1] == 3
+    weak_and_strong = family_of("basic+randaugment(1, 9)+randaugment(1, 30)")[0]
+    assert weak_and_strong != family_of("basic+randaugment(2, 9)")[0]
 
 
 def test_where_input_becomes_the_slower_side_is_between_what_was_measured():
@@ -109,9 +111,75 @@ def test_two_magnitudes_are_two_families():
 def test_cores_from_which_it_is_compute_bound():
     cells = [cell(60 * n, 200, cores=n) for n in (2, 4, 6)]
     assert said(cells, "cores") == [
-        "With basic, small at batch 64 is compute-bound from 4 cores on."
+        "With basic, small at batch 64 is compute-bound from about 4 cores on (interpolated "
+        "between 2 and 4)."
     ]
     assert values(cells, "cores") == [4]
+
+
+def test_cores_between_measured_ones_are_interpolated():
+    far = [cell(60 * n, 200, cores=n) for n in (2, 16)]
+    assert values(far, "cores") == [4]
+    assert "from about 4 cores on (interpolated between 2 and 16)" in said(far, "cores")[0]
+    near = [cell(60 * n, 200, cores=n) for n in (3, 4)]
+    assert said(near, "cores") == [
+        "With basic, small at batch 64 is compute-bound from 4 cores on."
+    ]
+
+
+def test_one_number_of_cores_says_what_has_to_be_assumed():
+    assert said([cell(60, 100)], "cores") == [
+        "With basic, small at batch 64 would be compute-bound from about 4 cores on, if the input "
+        "is as many times as quick on them (only 2 measured)."
+    ]
+    assert said([cell(60, 100, shared=True)], "cores") == [
+        "With basic, small at batch 64 is input-bound on 2 cores; on how many it would not be, one "
+        "number of cores does not tell."
+    ]
+
+
+def test_a_network_that_gains_more_is_not_said_to_gain_as_much():
+    cells = [cell(50, 100, cores=1, shared=True), cell(55, 200, cores=2, shared=True)]
+    assert "the network gains more from each" in said(cells, "cores")[0]
+
+
+def test_a_crossing_between_sides_that_are_alike_is_said_to_be_about_there():
+    points = {n: cell(made, 100, layers=n) for n, made in ((0, 200), (2, 104), (4, 97), (8, 60))}
+    assert said(points.values(), "layers") == [
+        "small at batch 64 becomes input-bound at about N = 4 on 2 cores: at N = 2 and 4 the sides "
+        "differ by less than 10 %."
+    ]
+
+
+def test_a_disturbed_cell_says_nothing_of_layers_or_cores():
+    odd = cell(50, 100, layers=4, both=120)
+    assert odd.disturbed
+    whole = [cell(200, 100), cell(150, 100, layers=8)]
+    assert said([*whole, odd], "layers") == said(whole, "layers")
+    assert said([*whole, odd], "cores") == []
+
+
+def test_families_with_other_stages_are_told_apart():
+    cells = [
+        cell(made, 100, category=f"basic{layers}{other}")
+        for made, layers in ((400, ""), (50, "+randaugment(2)"))
+        for other in ("", "+random_erasing")
+    ]
+    texts = said(cells, "layers")
+    assert len(set(texts)) == 2
+    assert [("random_erasing" in text) for text in texts] == [False, True]
+
+
+def test_stages_as_a_list_are_a_category_by_another_name():
+    listed = ("decode", "resize", "convert")
+    own = Cell(SMALL, "mine", 2, (400.0,), (100.0,), (90.0,), ALL, False, listed)
+    assert row_of(own)["layers"] == 0
+    assert said([own, cell(400, 100)], "layers") == []
+
+
+def test_what_costs_differ_by_no_more_than_rounds_do_is_said():
+    cells = [cell(400, 100, both=90, wobble=0), cell(300, 100, layers=2, both=90)]
+    assert said(cells, "slower")[0].endswith("synthetic images do, a difference within the noise.")
 
 
 def test_cores_that_were_not_measured_are_extrapolated():
@@ -206,6 +274,14 @@ def test_the_opposite_is_said_to_be_the_opposite():
     assert all(
         "0 of 4 comparisons say so, 4 the opposite" in f.text for f in findings(grid(slower))
     )
+
+
+def test_networks_as_quick_as_each_other_are_no_small_and_no_large_one():
+    cells = [
+        cell(1e6, taken, setting=setting, both=taken * (1 - slower))
+        for setting, taken, slower in ((SMALL, 100.1, 0.3), (LARGE, 100.0, 0.1))
+    ]
+    assert verdicts(cells)[0] == "not measured"
 
 
 def test_what_is_the_same_is_undecided():

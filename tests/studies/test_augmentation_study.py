@@ -14,7 +14,10 @@ from click.testing import CliRunner
 
 from tests.runs.conftest import make_workplace
 from timesink.cli import cli
+from timesink.cli._augmentation import print_study
+from timesink.experiment import load
 from timesink.runs.journal import read_events
+from timesink.studies.augmentation import facts_of, measured_cell
 
 LIMIT_S = 240
 WORDS = (
@@ -61,9 +64,8 @@ def test_each_cell_has_three_throughputs_a_prediction_and_its_error(place, done)
             rate = row[f"{side}_images_per_s"]
             assert 0 < row[f"{side}_images_per_s_low"] <= rate <= row[f"{side}_images_per_s_high"]
             assert 0 < row[f"{side}_cores"] < 1.2
-        assert row["both_images_per_s"] < min(
-            row["input_images_per_s_high"], row["compute_images_per_s_high"]
-        )
+        sides = (row["input_images_per_s_high"], row["compute_images_per_s_high"])
+        assert row["disturbed"] == (row["both_images_per_s_low"] > min(sides))
         error = row["predicted_images_per_s"] / row["both_images_per_s"] - 1
         assert row["prediction_error"] == pytest.approx(error)
         slower = row["compute_images_per_s"] < row["input_images_per_s"]
@@ -90,6 +92,27 @@ def test_what_is_printed_fits_eighty_columns_and_says_what_the_files_say(place, 
         "the fewer the cores",
         "the more the layers",
     ]
+
+
+ROUNDS = [
+    {"side": side, "images": images, "wall_s": 1.0, "cpu_s": 1.0}
+    for side, images in (("input", 90), ("both", 50), ("compute", 80))
+]
+
+
+def test_stages_as_a_list_are_a_category():
+    asked = load(None, ['pipeline.stages=["decode", "resize", "convert"]', "machine.cores=1"])
+    cell = measured_cell(asked, {"rounds": ROUNDS, "shared": True})
+    facts = facts_of([cell])
+    (row,) = facts["cells"]
+    assert (row["category"], row["layers"]) == ("decode, resize, convert", 0)
+    assert "decode, resize, convert" in " ".join(each["text"] for each in facts["sentences"])
+
+
+def test_a_study_of_synthetic_images_alone_has_nothing_to_predict(capsys):
+    asked = load(None, ["pipeline.source=synthetic", "machine.cores=1"])
+    print_study(facts_of([measured_cell(asked, {"rounds": ROUNDS, "shared": True})]))
+    assert "model against measurement" not in capsys.readouterr().out
 
 
 def test_a_finished_study_is_shown_again_and_not_measured_again(place, done):
@@ -121,6 +144,7 @@ def test_a_study_that_was_killed_goes_on_and_repeats_nothing(tmp_path):
         time.sleep(0.02)
     begun.kill()
     begun.wait()
+    assert json.loads((place / "out" / "study.json").read_text())["planned"] == 3  # from the start
     measured = log.read_bytes()
     finished = start(place, *CATEGORIES)
     assert finished.returncode == 0, finished.stderr

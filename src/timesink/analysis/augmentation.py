@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from timesink.analysis.cells import Cell, Setting, augmented, families, grouped
+from timesink.analysis.cells import Cell, Family, Setting, augmented, families, grouped
 from timesink.analysis.sharing import cores_to_feed, scaling
-from timesink.analysis.verdict import percent
+from timesink.analysis.verdict import NOISE, percent
 
 FURTHEST = 4
 """How many times the most layers measured are looked ahead: noise grows with the way."""
@@ -29,11 +29,12 @@ class Sentence:
 def sentences(cells: Sequence[Cell]) -> list[Sentence]:
     """Say what cores can feed, how many it takes, and what augmentation costs."""
     said = []
-    for setting, group in grouped(augmented(cells), lambda cell: cell.setting):
+    for setting, all_of_it in grouped(augmented(cells), lambda cell: cell.setting):
+        group = [cell for cell in all_of_it if not cell.disturbed]
         for cores, there in grouped(group, lambda cell: cell.cores):
             found = families(there)
             for family, points in found:
-                which = f" of magnitude {family.magnitude}" if len(found) > 1 else ""
+                which = _which(family, [other for other, _ in found])
                 fed = layers_fed(points)
                 text = _layers(setting, cores, points, fed, which)
                 value = fed if math.isfinite(fed) else None
@@ -41,13 +42,28 @@ def sentences(cells: Sequence[Cell]) -> list[Sentence]:
         for category, there in grouped(group, lambda cell: cell.category):
             by_cores = {cell.cores: cell for cell in there}
             if any(cell.input_bound for cell in there):
-                said.append(Sentence("cores", setting, *_cores(setting, category, by_cores)))
-        most = max(cell.cores for cell in group)
-        there = [cell for cell in group if cell.cores == most and not cell.disturbed]
+                text, needed = _cores(setting, category, by_cores)
+                said.append(Sentence("cores", setting, text, needed))
+        most = max((cell.cores for cell in group), default=0)
+        there = [cell for cell in group if cell.cores == most]
         if there:
             said.append(Sentence("slower", setting, _slower(setting, most, there)))
-        said += [Sentence("noise", setting, _disturbed(cell)) for cell in group if cell.disturbed]
+        said += [
+            Sentence("noise", setting, _disturbed(cell)) for cell in all_of_it if cell.disturbed
+        ]
     return said
+
+
+def _which(family: Family, families: Sequence[Family]) -> str:
+    """Tell a family from the others there, in words."""
+    words = ""
+    if len({other.magnitudes for other in families}) > 1:
+        words = f" of magnitude {_listed(family.magnitudes)}"
+    if len({other.others for other in families}) > 1:
+        shared = set.intersection(*(set(other.others) for other in families))
+        own = [stage for stage in family.others if stage not in shared]
+        words += f" with {' and '.join(own)}" if own else " and nothing else"
+    return words
 
 
 def layers_fed(points: Mapping[int, Cell]) -> float:
@@ -84,7 +100,11 @@ def _layers(
         return f"{who} is input-bound with {alone} already {where}."
     if fed < most:
         first = math.floor(fed) + 1
-        return f"{who} becomes input-bound at N = {first}{which} {where}."
+        close = [layers for layers in sorted(points) if points[layers].even]
+        if not close:
+            return f"{who} becomes input-bound at N = {first}{which} {where}."
+        at = f"at N = {_listed(close)} the sides differ by less than {percent(NOISE)}"
+        return f"{who} becomes input-bound at about N = {first}{which} {where}: {at}."
     far = FURTHEST * most
     could = f"about {fed:,.0f}" if fed <= far else f"more than {far:,}"
     return (
@@ -98,36 +118,61 @@ def _cores(setting: Setting, category: str, by_cores: Mapping[int, Cell]) -> tup
     who = f"With {category}, {_who(setting)}"
     fed = [cores for cores, cell in sorted(by_cores.items()) if not cell.input_bound]
     starved = [cores for cores, cell in sorted(by_cores.items()) if cell.input_bound]
+    shared = any(cell.shared for cell in by_cores.values())
+    made = scaling({cores: cell.input for cores, cell in by_cores.items()})
+    taken = scaling({cores: cell.compute for cores, cell in by_cores.items()}, of_cores=shared)
+    needed = cores_to_feed(made, taken)
     if fed and min(fed) > max(starved):
-        return f"{who} is compute-bound from {min(fed)} cores on.", min(fed)
+        last, first = max(starved), min(fed)
+        if first == last + 1:
+            return f"{who} is compute-bound from {first} cores on.", first
+        needed = min(max(needed or first, last + 1), first)
+        measured = f"(interpolated between {last} and {first})"
+        return f"{who} is compute-bound from about {needed} cores on {measured}.", needed
     if fed:
         where = f"input-bound on {_listed(starved)}, compute-bound on {_listed(fed)} cores"
         return f"{who} is {where}.", None
-    shared = any(cell.shared for cell in by_cores.values())
-    needed = cores_to_feed(
-        scaling({cores: cell.input for cores, cell in by_cores.items()}),
-        scaling({cores: cell.compute for cores, cell in by_cores.items()}, of_cores=shared),
-    )
+    if len(by_cores) == 1:
+        return _from_one(who, max(by_cores), needed, shared)
     measured = f"(extrapolated from {_listed(sorted(by_cores))})"
     if needed is not None:
         needed = max(needed, max(by_cores) + 1)
         return f"{who} would be compute-bound from about {needed} cores on {measured}.", needed
-    why = "the network gains as much from each" if shared else "the input hardly gains from more"
+    few, many = made.at(min(by_cores)), made.at(max(by_cores))
+    gained = few / many >= taken.at(min(by_cores)) / taken.at(max(by_cores))
+    why = "the network gains as much from each" if gained else "the network gains more from each"
+    if not shared:
+        why = "the input hardly gains from more"
     return f"{who} would stay input-bound on any number of cores {measured}: {why}.", None
 
 
+def _from_one(who: str, cores: int, needed: int | None, shared: bool) -> tuple[str, int | None]:
+    """Say what one number of cores lets expect of others: as much as is assumed."""
+    if shared or needed is None:
+        where = f"{who} is input-bound {_on(cores)}; on how many it would not be"
+        return f"{where}, one number of cores does not tell.", None
+    needed = max(needed, cores + 1)
+    text = f"{who} would be compute-bound from about {needed} cores on, if the input is as many"
+    return f"{text} times as quick on them (only {cores} measured).", needed
+
+
 def _slower(setting: Setting, cores: int, cells: Sequence[Cell]) -> str:
-    ordered = sorted(cells, key=lambda cell: cell.slower.median)
+    """Say what the lightest input costs, and the heaviest."""
+    ordered = sorted(cells, key=lambda cell: cell.load)
     least, most = ordered[0], ordered[-1]
     text = f"{_who(setting)} {_on(cores)}: {_lost(least)}"
-    return f"{text}." if least is most else f"{text}; {_lost(most)}."
+    if least is most:
+        return f"{text}."
+    within = "" if least.slower.apart_from(most.slower) else ", a difference within the noise"
+    return f"{text}; {_lost(most)}{within}."
 
 
 def _lost(cell: Cell) -> str:
-    share = cell.slower.median
-    if share < 0.005:
+    slower = cell.slower
+    if slower.median < 0.005:
         return f"{cell.category} costs nothing against synthetic images"
-    return f"{cell.category} makes training {percent(share)} slower than synthetic images do"
+    text = f"{cell.category} makes training {percent(slower.median)} slower than synthetic images"
+    return f"{text} do"
 
 
 def _disturbed(cell: Cell) -> str:

@@ -42,6 +42,13 @@ class Cell:
     """How many cores each kept busy: input, compute, both."""
     shared: bool
     """Whether the network is computed on the cores that make the images."""
+    listed: tuple[str, ...] = ()
+    """The stages, where they are a list: then `category` is only what they are called."""
+
+    @property
+    def stages(self) -> str | list[str]:
+        """The stages as an experiment has them."""
+        return list(self.listed) or self.category
 
     @property
     def input(self) -> float:
@@ -105,19 +112,19 @@ class Family:
     """What categories have in common that differ by the layers of RandAugment alone."""
 
     others: tuple[str, ...]
-    magnitude: int | None
-    """None where there are no layers: it belongs to every family with these others."""
+    magnitudes: tuple[int, ...]
+    """Of each of its stages; none where there are no layers: it belongs to every family with these
+    others."""
 
 
-def family_of(category: str) -> tuple[Family, int]:
-    """Part a category into its family and its layers of RandAugment."""
+def family_of(category: str | list[str]) -> tuple[Family, int]:
+    """Part a category, or a list of stages, into its family and its layers of RandAugment."""
     stages = parse_stages(category)
     drawn = [stage for stage in stages if stage.name == "randaugment"]
     others = tuple(str(stage) for stage in stages if stage.name != "randaugment")
-    if not drawn:
-        return Family(others, None), 0
     numbers = [[int(number) for number in stage.arguments] for stage in drawn]
-    return Family(others, numbers[0][1]), sum(layers for layers, _ in numbers)
+    magnitudes = tuple(magnitude for _, magnitude in numbers)
+    return Family(others, magnitudes), sum(layers for layers, _ in numbers)
 
 
 def _rates(cell: Cell) -> tuple[tuple[float, ...], ...]:
@@ -135,7 +142,7 @@ def row_of(cell: Cell) -> dict[str, Any]:
         **asdict(cell.setting),
         "cores": cell.cores,
         "category": cell.category,
-        "layers": None if cell.category == SYNTHETIC else family_of(cell.category)[1],
+        "layers": None if cell.category == SYNTHETIC else family_of(cell.stages)[1],
         **rates,
         **{f"{side}_cores": each for side, each in zip(SIDES, cell.busy, strict=True)},
         "predicted_images_per_s": cell.predicted,
@@ -165,7 +172,7 @@ def augmented(cells: Sequence[Cell]) -> list[Cell]:
 
 def families(cells: Sequence[Cell]) -> list[tuple[Family, dict[int, Cell]]]:
     """Give, for each family with two numbers of layers or more, its cells by that number."""
-    parted = [(*family_of(cell.category), cell) for cell in cells]
+    parted = [(*family_of(cell.stages), cell) for cell in cells]
     found = []
     for family in dict.fromkeys(family for family, layers, _ in parted if layers):
         points = {

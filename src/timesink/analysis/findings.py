@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from timesink.analysis.cells import Cell, augmented, families, grouped
+from timesink.analysis.spread import compared, first_is_smaller
+from timesink.analysis.verdict import NOISE
 
 
 @dataclass(frozen=True)
@@ -37,11 +39,14 @@ def findings(cells: Sequence[Cell]) -> list[Finding]:
 
 
 def _by_network(cells: Sequence[Cell]) -> list[Pair]:
-    """Pair the quickest network with the slowest; a model is small by the time it takes."""
+    """Pair the quickest network with the slowest; a model is small by the time it takes.
+
+    Networks that are as quick as each other are no smaller and larger one.
+    """
     pairs = []
     for _, alike in grouped(cells, _beside_the_network):
         ordered = sorted(alike, key=lambda cell: -cell.compute)
-        if len(ordered) > 1:
+        if ordered[0].compute * (1 - NOISE) > ordered[-1].compute:
             pairs.append((ordered[0], ordered[-1]))
     return pairs
 
@@ -69,22 +74,13 @@ def _by_layers(cells: Sequence[Cell]) -> list[Pair]:
 
 def _finding(claim: str, pairs: Sequence[Pair]) -> Finding:
     """Compare pairs of a cell that should be slowed more, and one that should be less."""
-    worse = better = noise = 0
-    for more, less in pairs:
-        if more.slower.low > less.slower.high:
-            worse += 1
-        elif more.slower.high < less.slower.low:
-            better += 1
-        else:
-            noise += 1
-    if not pairs:
-        verdict = "not measured"
-    elif worse > better and worse >= len(pairs) / 2:
-        verdict = "agrees"
-    elif better > worse and better >= len(pairs) / 2:
-        verdict = "disagrees"
-    else:
-        verdict = "undecided"
+    slowed = [(less.slower, more.slower) for more, less in pairs]
+    worse, better, noise = compared(slowed)
+    more_is_worse = first_is_smaller(slowed)
+    verdict = "not measured"
+    if pairs:
+        words = {True: "agrees", False: "disagrees", None: "undecided"}
+        verdict = words[more_is_worse]
     gaps = [more.slower.median - less.slower.median for more, less in pairs]
     text = f"{claim[0].upper()}{claim[1:]}, the more augmentation slows training: {verdict}"
     if pairs:

@@ -80,6 +80,8 @@ def _print_findings(facts: Mapping[str, Any]) -> None:
     for finding in facts["findings"]:
         _print_wrapped(finding["text"])
     found = facts["prediction"]
+    if not found["cells"]:
+        return
     out.print(
         f"\nmodel against measurement over {found['cells']} cells: median error "
         f"{100 * found['median_error']:.1f} %, worst {100 * found['worst_error']:.1f} %"

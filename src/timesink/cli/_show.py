@@ -181,7 +181,8 @@ def _print_cpu(cpu: dict[str, Any] | None) -> None:
     share = "" if cpu["share"] is None else f" ({100 * cpu['share']:.0f} %)"
     out.print(f"CPU time      {cpu['cpu_s']:,.1f} s of {cores} × {cpu['wall_s']:,.1f} s{share}")
     if not cpu["within"]:
-        out.print(f"[yellow]note:[/] that is more than {cores} have: it ran on others too")
+        out.print(f"[yellow]note:[/] that is more than {cores} have: it ran on others too,")
+        out.print("or a container's quota is no whole number and was rounded down")
 
 
 def _number(value: float | None, form: str) -> str:

@@ -106,6 +106,7 @@ def measured_cell(cell: Experiment, outcome: dict[str, Any]) -> Cell:
         rates["both"],
         (busy["input"], busy["compute"], busy["both"]),
         bool(outcome["shared"]),
+        () if isinstance(cell.pipeline.stages, str) else tuple(cell.pipeline.stages),
     )
 
 

@@ -86,6 +86,7 @@ def conduct(
     if 0 < len(todo) < len(planned):
         done = len(planned) - len(todo)
         watcher.say(f"{out}: going on: {done} of {len(planned)} are done")
+    write(ended)  # who looks in the first minute finds a study, and what there is
     try:
         _measure_all(planned, todo, asked, log, ended, watcher, write)
     finally:

@@ -2,28 +2,48 @@
 
 import pytest
 
-from timesink.analysis.spread import spread
-from timesink.studies.figures.seed_figure import agreement_of, compared, noise_in, repeated
+from timesink.analysis.spread import compared, spread
+from timesink.studies.figures.seed_figure import agreement_of, noise_in, repeated
 
 SMALLER = (spread([1, 2]), spread([3, 4]))
 LARGER = (spread([5, 6]), spread([3, 4]))
 NOISE = (spread([1, 4]), spread([3, 5]))
+ONCE = (spread([1]), spread([2]))
+OF_THREE = (spread([1, 1, 2]), spread([3, 4, 4]))
+NOISE_OF_THREE = (spread([1, 2, 4]), spread([3, 4, 5]))
 
 
 @pytest.mark.parametrize(
     ("pairs", "verdict"),
     [
         ([], "not measured"),
-        ([SMALLER], "agrees"),
-        ([LARGER], "differs"),
         ([NOISE], "undecided"),
-        ([SMALLER, NOISE], "agrees"),
-        ([SMALLER, NOISE, NOISE], "undecided"),
-        ([SMALLER, LARGER], "undecided"),
-        ([LARGER, LARGER, SMALLER], "differs"),
+        ([SMALLER, SMALLER], "agrees"),
+        ([LARGER, LARGER], "differs"),
+        ([OF_THREE], "agrees"),
+        ([OF_THREE, NOISE_OF_THREE], "undecided"),
+        ([OF_THREE, OF_THREE, NOISE_OF_THREE], "agrees"),
+        ([OF_THREE, OF_THREE, *[NOISE_OF_THREE] * 3], "undecided"),
+        ([*[SMALLER] * 3, *[LARGER] * 3], "undecided"),
+        ([*[LARGER] * 5, SMALLER], "differs"),
     ],
 )
 def test_most_comparisons_have_to_point_one_way_beyond_the_noise(pairs, verdict):
+    assert agreement_of(pairs) == verdict
+
+
+@pytest.mark.parametrize(
+    ("pairs", "verdict"),
+    [
+        # Two values below two others: one case of six where nothing differs.
+        ([SMALLER], "undecided"),
+        ([SMALLER, NOISE], "undecided"),
+        ([ONCE], "undecided"),
+        ([ONCE] * 4, "undecided"),
+        ([ONCE] * 5, "agrees"),
+    ],
+)
+def test_what_points_one_way_by_chance_too_often_decides_nothing(pairs, verdict):
     assert agreement_of(pairs) == verdict
 
 

@@ -80,20 +80,21 @@ def _accuracy_by_epoch(done: Done) -> list[float]:
 
 
 def _epochs_needed(curves: dict[int, list[Spread]]) -> tuple[str, list[tuple[Spread, Spread]]]:
-    """Say when each batch size got as far as all of them did; pairs of large and small ones."""
+    """Say when each batch size got as far as all of them did; the large ones beside the small.
+
+    All of a kind are one comparison: a batch size in two of them would count twice.
+    """
     if len(curves) < 2:
         return "Not two batch sizes were measured.", []
     goal = min(GOAL, *(max(found.median for found in curve) for curve in curves.values()))
     needed = {size: _reached(curve, goal) for size, curve in sorted(curves.items())}
     text = ", ".join(f"batch {size} after {found.median:.0f}" for size, found in needed.items())
     here = f"{100 * goal:.0f} % was reached by {text} epochs."
-    pairs = [
-        (large, small)
-        for size, large in needed.items()
-        for other, small in needed.items()
-        if size > LARGE >= other
-    ]
-    return here, pairs
+    large, small = (
+        [found.median for size, found in needed.items() if (size > LARGE) == above]
+        for above in (True, False)
+    )
+    return here, [(spread(large), spread(small))] if large and small else []
 
 
 def _reached(curve: Sequence[Spread], goal: float) -> Spread:

@@ -29,11 +29,13 @@ def workers(done: Sequence[Done]) -> SeedFigure:
         few, many = cells[size, numbers[0]], cells[size, numbers[-1]]
         if len(numbers) > 1:
             pairs.append((many, few))
-            gains.append(f"{times(few.median / many.median)} at batch {size}")
+            gains.append(
+                f"{times(many.median / few.median)} as long with {numbers[-1]} workers as with "
+                f"{numbers[0]} at batch {size}"
+            )
     here = "Not two numbers of workers were measured."
     if gains:
-        who = f"With {numbers[-1]} workers instead of {numbers[0]} a batch is quicker"
-        here = f"{who}: {', '.join(gains)}.{noise_in(pairs)}"
+        here = f"A batch takes {', '.join(gains)}.{noise_in(pairs)}"
     sizes = sorted({size for size, _ in cells})
     if len(sizes) > 1:
         here += _growth(cells, sizes)
@@ -41,8 +43,8 @@ def workers(done: Sequence[Done]) -> SeedFigure:
         "fig-19",
         "Fig. 19",
         "Time of a batch in the pipeline, by batch size and workers, cold",
-        "A batch takes longer the larger it is, and less with 4 workers than with 1: the SSD is "
-        "not the only bottleneck, the CPU is one as well.",
+        "A batch takes less time with 4 workers than with 1: the SSD is not the only bottleneck, "
+        "the CPU is one as well.",
         here,
         agreement_of(pairs),
         Chart("bars", BATCH, BATCH_MS, Axis("workers", "workers")),
@@ -62,8 +64,13 @@ def _growth(cells: dict[tuple[int, Any], Spread], sizes: Sequence[int]) -> str:
     )
 
 
-def sources(done: Sequence[Done], other: str, number: str, title: str, found: str) -> SeedFigure:
-    """Give the time of a batch by batch size, of raw files and of another source."""
+def sources(
+    done: Sequence[Done], other: str, number: str, title: str, found: str, unlike: str
+) -> SeedFigure:
+    """Give the time of a batch by batch size, of raw files and of another source.
+
+    `unlike` says in what it is not the seed's.
+    """
     mine = [each for each in done if each.planned.experiment.pipeline.source in ("raw", other)]
     rows, cells = _batches(
         sorted(mine, key=lambda each: each.planned.experiment.pipeline.source != "raw"),
@@ -88,7 +95,7 @@ def sources(done: Sequence[Done], other: str, number: str, title: str, found: st
         agreement_of(pairs),
         Chart("bars", BATCH, BATCH_MS, Axis("source", "source")),
         rows,
-        note(_cold(mine), list(cells.values())),
+        note(f"{_cold(mine)}{unlike}", list(cells.values())),
     )
 
 

@@ -22,6 +22,12 @@ class Case:
     order_words: str
     error_range: tuple[int, int]
     """In per cent."""
+    second_words: str = ""
+    """Of the second device."""
+    output_words: str = ""
+    """Of the last layer's forward beside its backward, where that is another than of the others."""
+    output_overlaps: bool = False
+    """Whether its two phases overlap there."""
 
 
 CASES = {
@@ -43,6 +49,10 @@ CASES = {
         ("conv1", "conv2", "conv3", "conv4", "conv5", "fc1", "fc2", "output"),
         "conv1 and conv2 take most, then conv3 and conv4, then conv5, fc1, fc2; output least",
         (44, 54),
+        "Almost the same as on the first; the only big difference: conv5 takes about as long as "
+        "conv3 and conv4",
+        "Forward takes less than backward; of the output layer the two overlap",
+        output_overlaps=True,
     ),
     ("alexnet", 128): Case(
         "AlexNet, batch 128",
@@ -63,6 +73,7 @@ CASES = {
         "conv1 takes most, clearly ahead of conv2, then conv3 and conv4, conv5, fc1, fc2; "
         "output least",
         (38, 44),
+        "Much like the first; the only difference: conv5 is a bit closer to conv3 and conv4",
     ),
     ("vgg11", 12): Case(
         "VGG-11, batch 12",
@@ -89,6 +100,8 @@ CASES = {
         "conv6 takes most, then conv4, then fc1 and conv2 alike, conv5, then conv3, conv7 and "
         "conv8 alike, conv1, fc2; output least",
         (45, 49),
+        "Like the first, with a small difference throughout all the iterations",
+        "Forward takes less than backward; of the output layer hardly",
     ),
 }
 

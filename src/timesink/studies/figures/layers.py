@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from timesink.analysis.spread import BY_CHANCE, by_sign
 from timesink.studies.figures.errors import errors
 from timesink.studies.figures.layer_cases import Case
 from timesink.studies.figures.layer_times import (
@@ -23,8 +24,6 @@ from timesink.studies.measured import (
 
 ALIKE = 0.1
 """Devices whose layers differ by less are called alike."""
-SURE = 0.95
-"""Of the iterations, from which on one phase is called the longer."""
 RANKED = 0.7
 """Spearman's correlation from which on two orders of layers are called the same."""
 
@@ -107,9 +106,7 @@ def _beside(
         figure.name,
         figure.number,
         figure.title,
-        "Both GPUs take almost the same for each layer."
-        if case.order
-        else "The seed did not measure this one.",
+        f"{case.second_words}." if case.second_words else "The seed did not measure this one.",
         here,
         ("agrees" if middle <= ALIKE else "differs") if case.order else "not measured",
         figure.chart,
@@ -124,19 +121,20 @@ def _one_layer(name: str, case: Case, times: pl.DataFrame, layer: str, device: s
     here, agreement = "Not both phases were seen.", "not measured"
     if {"forward", "backward"} <= set(beside.columns):
         beside = beside.drop_nulls()
-        share = float((beside["forward"] < beside["backward"]).to_numpy().mean())
+        shorter = int((beside["forward"] < beside["backward"]).sum())
         forward, backward = (median_of(beside[each]) for each in ("forward", "backward"))
         here = (
             f"Forward takes {forward:,.2f} ms, backward {backward:,.2f} ms (medians); forward was "
-            f"the shorter in {100 * share:.0f} % of {beside.height} iterations."
+            f"the shorter in {shorter} of {beside.height} iterations."
         )
         agreement = "undecided"
-        if share >= SURE or share <= 1 - SURE:
-            agreement = "agrees" if share >= SURE else "differs"
+        if by_sign(max(shorter, beside.height - shorter), beside.height) <= BY_CHANCE:
+            agreement = "agrees" if 2 * shorter > beside.height else "differs"
     found = "Forward takes less than backward."
-    if layer == "output":
-        found = "Forward takes less than backward, but here the two overlap."
-        agreement = "agrees" if agreement == "undecided" else agreement
+    if layer == "output" and case.output_words:
+        found = f"{case.output_words}."
+        if case.output_overlaps:
+            agreement = "agrees" if agreement == "undecided" else agreement
     rows = thinned(
         phases.select("iteration", pl.col("phase").alias("layer"), "op_ms"),
         "layer",

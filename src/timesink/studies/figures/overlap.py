@@ -6,7 +6,14 @@ from typing import Any
 from timesink.analysis.spread import Spread, spread
 from timesink.studies.conducting import run_facts
 from timesink.studies.figures.grouped import by, note
-from timesink.studies.figures.seed_figure import Axis, Chart, SeedFigure, agreement_of, noise_in
+from timesink.studies.figures.seed_figure import (
+    Axis,
+    Chart,
+    SeedFigure,
+    agreement_of,
+    noise_in,
+    range_of,
+)
 from timesink.studies.measured import Done, train_steps
 
 MODES = {
@@ -31,6 +38,7 @@ def overlap(done: Sequence[Done]) -> SeedFigure:
         for part, column in parts.items():
             ms = spread([each[column] for each in means]).median
             rows.append({"mode": MODES[mode], "part": part, "ms": round(ms, 4)})
+        rows[-1] |= range_of(totals[mode])
     here, pairs = "Not both ways were measured.", []
     if "pipelined" in totals:
         quick = totals["pipelined"]
@@ -47,8 +55,8 @@ def overlap(done: Sequence[Done]) -> SeedFigure:
         "fig-2",
         "Fig. 2",
         "Sequential against pipelined",
-        "One after the other leaves the GPU without work while the CPU prepares images; a "
-        "pipeline overlaps the two.",
+        "A drawing, not a measurement: one after the other leaves the GPU without work while the "
+        "CPU prepares images; a pipeline overlaps the two.",
         here,
         agreement_of(pairs),
         Chart("stacked", Axis("mode", "input"), Axis("ms", "ms a step"), Axis("part", "part")),

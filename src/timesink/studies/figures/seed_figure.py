@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from timesink.analysis.spread import Spread, range_confidence
+from timesink.analysis.spread import Pair, Spread, compared, first_is_smaller, range_confidence
 
 Agreement = Literal["agrees", "differs", "undecided", "not measured"]
 Shape = Literal["bars", "stacked", "lines"]
@@ -74,26 +74,15 @@ def repeated(spreads: Sequence[Spread]) -> str:
     )
 
 
-def compared(pairs: Sequence[tuple[Spread, Spread]]) -> tuple[int, int, int]:
-    """Count pairs whose first is smaller beyond noise, whose first is larger, and the others."""
-    apart = [(one, other) for one, other in pairs if one.apart_from(other)]
-    smaller = sum(one.median < other.median for one, other in apart)
-    return smaller, len(apart) - smaller, len(pairs) - len(apart)
-
-
-def agreement_of(pairs: Sequence[tuple[Spread, Spread]]) -> Agreement:
+def agreement_of(pairs: Sequence[Pair]) -> Agreement:
     """Judge a claim that the first of each pair is the smaller one."""
     if not pairs:
         return "not measured"
-    smaller, larger, _ = compared(pairs)
-    if smaller > larger and smaller >= len(pairs) / 2:
-        return "agrees"
-    if larger > smaller and larger >= len(pairs) / 2:
-        return "differs"
-    return "undecided"
+    smaller = first_is_smaller(pairs)
+    return "undecided" if smaller is None else "agrees" if smaller else "differs"
 
 
-def noise_in(pairs: Sequence[tuple[Spread, Spread]]) -> str:
+def noise_in(pairs: Sequence[Pair]) -> str:
     """Warn where the noise is larger than what is compared; empty where it is not."""
     within = compared(pairs)[2]
     if not within or all(min(one.count, other.count) == 1 for one, other in pairs):

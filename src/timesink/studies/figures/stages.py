@@ -4,10 +4,12 @@ from collections.abc import Sequence
 
 from timesink.analysis.spread import spread
 from timesink.studies.figures.grouped import note
-from timesink.studies.figures.seed_figure import Axis, Chart, SeedFigure, agreement_of
+from timesink.studies.figures.seed_figure import Agreement, Axis, Chart, SeedFigure
 from timesink.studies.measured import Done, read_pipeline
 
 NOT_PREPROCESSING = ("read", "batch")
+HALF, A_FIFTH = (0.4, 0.6), (0.1, 0.3)
+"""What is called about half, and about a fifth."""
 
 
 def stages(done: Sequence[Done]) -> SeedFigure:
@@ -35,7 +37,8 @@ def stages(done: Sequence[Done]) -> SeedFigure:
         }
         for stage, each in found.items()
     ]
-    here, pairs = "The stages were not measured.", []
+    here = "The stages were not measured."
+    agreement: Agreement = "not measured"
     if found:
         reading = found.get("read", spread([0.0]))
         made = [
@@ -51,20 +54,22 @@ def stages(done: Sequence[Done]) -> SeedFigure:
             f"{100 * found[largest].median if made else 0:.0f} %; reading takes "
             f"{100 * reading.median:.0f} %."
         )
-        pairs = [(reading, preprocessing)]
+        alike = HALF[0] <= preprocessing.median <= HALF[1]
+        alike = alike and A_FIFTH[0] <= reading.median <= A_FIFTH[1]
+        agreement = "agrees" if alike else "differs"
     return SeedFigure(
         "fig-20",
         "Fig. 20",
         "Share of each stage",
         "Preprocessing takes about half of the CPU time, reading about a fifth.",
         here,
-        agreement_of(pairs),
+        agreement,
         Chart("bars", Axis("stage", "stage"), Axis("share", "% of the pipeline's CPU time")),
         rows,
         note(
             "CPU time of the pipeline alone: the difference of what it takes with and without a "
-            "stage. The seed's shares are of a training's CPU time, the rest of which is not "
-            "the pipeline's.",
+            "stage. The seed calls its shares once of CPU time, once of time in the pipeline, and "
+            "took them from TensorFlow's profiler while it trained.",
             list(found.values()),
         ),
     )
