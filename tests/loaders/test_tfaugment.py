@@ -125,6 +125,7 @@ def test_magnitudes_are_torchvisions():
     assert strength("rotate", 9 / 30, 224).both == pytest.approx((9, -9))
     assert strength("shear_y", 1, 224).both == (0.3, -0.3)
     assert strength("translate_x", 1, 331).both == (150, -150)
+    assert [strength("translate_x", m / 30, 331).both[0] for m in (11, 22)] == [55, 110]
     assert strength("translate_y", 0.3, 224).both == (30, -30)
     assert strength("posterise", 9 / 30, 224).both == (7, 7)
     assert strength("posterise", 1, 224).both == (4, 4)

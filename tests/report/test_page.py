@@ -119,3 +119,18 @@ def test_a_summary_from_before_there_were_ledgers_has_a_page(tmp_path):
         del summary[key]
     path.write_text(json.dumps(summary))
     assert "No step was traced" in html_of(run)
+
+
+def test_a_command_in_the_advice_is_set_as_code_and_stays_text(tmp_path):
+    verdict = {
+        "bound": "input",
+        "share": 0.5,
+        "sentence": "Input-bound: so.",
+        "first": "`timesink pipeline <b>` says more, `alone",
+        "notes": [],
+    }
+    odd = html_of(changed(traced(tmp_path / "odd"), verdict=verdict))
+    assert "First: `timesink pipeline &lt;b&gt;` says more, `alone." in odd
+    verdict["first"] = "`timesink pipeline <b>` says more"
+    even = html_of(changed(traced(tmp_path / "even"), verdict=verdict))
+    assert "First: <code>timesink pipeline &lt;b&gt;</code> says more." in even

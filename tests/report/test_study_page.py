@@ -212,3 +212,16 @@ def test_files_of_every_figure_are_written(page, tmp_path):
     files = made.write_figures(tmp_path / "drawn", force=False)
     assert len(files) == 12
     assert all(each.stat().st_size > 1000 for each in files)
+
+
+def test_another_version_of_study_json_is_refused(tmp_path):
+    with pytest.raises(RunFileError, match=r"not a study that this version reads.*99"):
+        study_page(study(tmp_path, [figure(1)], schema_version=99))
+
+
+def test_names_with_ends_of_lines_that_vega_takes_for_code_are_drawn(tmp_path):
+    odd = "a\u2028b\u2029c"
+    folder = study(tmp_path, [figure(1, text=odd)])
+    spec = json.dumps(study_page(folder).figures["fig-1"].spec(), ensure_ascii=False)
+    assert "a b c" in spec
+    assert "\u2028" not in spec and "\u2029" not in spec

@@ -57,7 +57,7 @@ def strength(operation: str, share: float, size: int) -> Strength:
         case "shear_x" | "shear_y":
             return Strength(0, 0.3 * share, signed=True)
         case "translate_x" | "translate_y":
-            return Strength(0, int(150 / 331 * size * share), signed=True)
+            return Strength(0, int(150 * size * share / 331 + 1e-6), signed=True)
         case "rotate":
             return Strength(0, 30 * share, signed=True)
         case "posterise":

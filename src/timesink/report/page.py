@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 import timesink
 from timesink.report import text
@@ -84,6 +84,18 @@ def _csv_link(figure: Figure) -> str:
     return "data:text/csv;base64," + base64.b64encode(figure.csv().encode()).decode()
 
 
+def _coded(line: str) -> Markup:
+    """Set what stands between backticks as code; all of it stays text."""
+    pieces = line.split("`")
+    if len(pieces) % 2 == 0:
+        return escape(line)
+    whole = [
+        Markup("<code>{}</code>").format(piece) if number % 2 else escape(piece)
+        for number, piece in enumerate(pieces)
+    ]
+    return Markup("").join(whole)
+
+
 def _file(name: str) -> str:
     return (TEMPLATES / name).read_text("utf-8")
 
@@ -117,5 +129,6 @@ def _environment() -> jinja2.Environment:
     for word in (*words, text.ratio):
         environment.filters[word.__name__] = word
     environment.filters["csv_link"] = _csv_link
+    environment.filters["coded"] = _coded
     environment.globals["NONE"] = text.NONE
     return environment

@@ -18,6 +18,8 @@ from timesink.report.study_charts import study_chart
 from timesink.report.text import times
 
 FACTS = "study.json"
+SCHEMA_VERSION = 1
+"""Of that file, as far as it is known here."""
 ORDER = ("agrees", "differs", "undecided", "not measured")
 LIKE = "like "
 """How the numbers of figures begin that the seed did not have."""
@@ -88,6 +90,8 @@ def study_page(path: Path) -> StudyPage:
     """Make the values of a study's page."""
     facts = discreet(_json(path / FACTS))
     try:
+        if facts["schema_version"] != SCHEMA_VERSION:
+            raise ValueError(f"schema_version {facts['schema_version']}")
         return _page(path, facts)
     except (KeyError, TypeError, ValueError) as error:
         raise RunFileError(

@@ -8,7 +8,7 @@ from typing import Any
 
 from timesink.files import write_atomically
 from timesink.studies.conducting import Asked, Ended, Watcher, conduct, room_for
-from timesink.studies.figures.seed_figure import SeedFigure
+from timesink.studies.figures.seed_figure import SeedFigure, told_apart
 from timesink.studies.measured import Done, Failed, Measured
 from timesink.studies.plan import Part, Planned, to_toml
 from timesink.studies.results import write_results
@@ -89,7 +89,7 @@ def write_facts(
             for each in measured.failed
         ],
         **study.facts(measured, out),
-        "figures": [figure.plain() for figure in study.figures(measured)],
+        "figures": [figure.plain() for figure in told_apart(study.figures(measured))],
     }
     text = json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False)
     write_atomically(out / FACTS, text + "\n")

@@ -4,6 +4,7 @@ import pytest
 
 from tests.studies.measurements import layers, measured, steps, summary
 from timesink.studies.figures.layer_cases import CASES
+from timesink.studies.figures.seed_figure import told_apart
 from timesink.studies.layers import figures
 
 ORDER = ("conv1", "conv2", "conv3", "conv4", "conv5", "fc1", "fc2", "output")
@@ -178,3 +179,45 @@ def test_a_network_that_the_seed_did_not_have_gets_figures_like_its_own(tmp_path
     found = [each for each in figures(measured(tmp_path, text, write)) if "my:net" in each.title]
     assert {each.number for each in found} >= {"like Fig. 4-4", "like Fig. 4-5", "like Fig. 4-13"}
     assert all("/" not in each.name and ":" not in each.name for each in found)
+
+
+def test_layers_of_like_names_have_figures_of_their_own(tmp_path):
+    def write(_each, folder):
+        rows = [
+            (2, "CPU:0", layer, phase, 1.0)
+            for layer in ("a.1", "a-1")
+            for phase in ("forward", "backward", "update")
+        ]
+        layers(folder, rows)
+        steps(folder, [{"step_ms": 9.0}, {"step_ms": 9.0}])
+        summary(folder, percent_unexplained=0.0, layer_share=0.9)
+
+    text = '[parts.layers]\ntraining.network = "my:net"\ntraining.batch_size = 4'
+    made = [each for each in figures(measured(tmp_path, text, write)) if "my:net" in each.title]
+    assert len({each.name for each in made}) == len(made) - 1
+    assert len({each.name for each in told_apart(made)}) == len(made)
+
+
+def test_the_layer_that_the_seed_saw_overlap_is_that_of_one_experiment_alone():
+    found = [case.output_words for case in CASES.values()]
+    assert "overlap" in found[0] and not found[1] and "hardly" in found[2]
+
+
+@pytest.mark.parametrize(
+    ("shorter", "agreement"), [(10, "agrees"), (8, "undecided"), (1, "differs")]
+)
+def test_one_phase_is_the_longer_where_chance_would_hardly_show_it(tmp_path, shorter, agreement):
+    def write(_each, folder):
+        rows = [
+            (n, "CPU:0", "conv1", phase, 1.0 if (phase == "forward") == (n <= shorter) else 2.0)
+            for n in range(1, 12)
+            for phase in ("forward", "backward", "update")
+        ]
+        layers(folder, rows)
+        steps(folder, [{"step_ms": 9.0} for _ in range(11)])
+        summary(folder, percent_unexplained=0.0, layer_share=0.9)
+
+    text = '[parts.layers]\ntraining.network = "alexnet"\ntraining.batch_size = 64'
+    found = figure(measured(tmp_path, text, write), "Fig. 4-5")
+    assert f"forward was the shorter in {shorter} of 11 iterations" in found.here
+    assert found.agreement == agreement

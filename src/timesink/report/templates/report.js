@@ -4,7 +4,7 @@
 (() => {
   const figures = JSON.parse(document.getElementById("figures").textContent);
 
-  // As many names of a legend beside each other as there is room for.
+  // As many names of a legend beside each other as there is room for, right of the labels.
   const columnsOf = (spec, width) => {
     const colours = (spec.layer ?? [spec]).map((layer) => layer.encoding?.color?.scale?.domain ?? []);
     const longest = Math.max(0, ...colours.flat().map((name) => String(name).length));
@@ -18,7 +18,7 @@
     const config = { ...figures.config, axisY: { ...figures.config.axisY, ...labels } };
     if (narrow) {
       config.axisXQuantitative = { tickCount: 4 };
-      config.legend = { ...config.legend, columns: columnsOf(spec, place.clientWidth) };
+      config.legend = { ...config.legend, columns: columnsOf(spec, place.clientWidth - labels.labelLimit) };
     }
     try {
       await vegaEmbed(place, spec, {

@@ -58,6 +58,7 @@ def _by_category(cells: Sequence[Cell], cores: int) -> SeedFigure:
     rows += _input_rows(cells, series=True)
     bound_words, bound = _falls_where_input_bound(cells)
     by_model = findings(cells)[0]
+    there = f"On {cores} core{'s' * (cores > 1)}: {by_model.text[:1].lower()}{by_model.text[1:]}"
     agreement = _both(bound, VERDICTS[by_model.verdict])
     return SeedFigure(
         "fig-1",
@@ -66,7 +67,7 @@ def _by_category(cells: Sequence[Cell], cores: int) -> SeedFigure:
         "Training falls below what synthetic images allow once the input alone is slower than "
         "that; a small model (MobileNetV2) is held back with fewer layers than a large one "
         "(ResNet-50).",
-        " ".join(filter(None, (bound_words, by_model.text))),
+        " ".join(filter(None, (bound_words, there if cells else by_model.text))),
         agreement,
         Chart("bars", CATEGORY, RATE, Axis("series", "what runs")),
         rows,

@@ -1,7 +1,7 @@
 """A figure of a seed made again: what the seed found, what this machine shows, do they agree."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from timesink.analysis.spread import Pair, Spread, compared, first_is_smaller, range_confidence
@@ -100,3 +100,13 @@ def times(value: float) -> str:
 def file_name(name: str) -> str:
     """Give a name that a file may have."""
     return "".join(letter if letter.isalnum() else "-" for letter in name)
+
+
+def told_apart(figures: Sequence[SeedFigure]) -> list[SeedFigure]:
+    """Give figures whose names have become the same, such as those of a.1 and a-1, names apart."""
+    taken: dict[str, int] = {}
+    made = []
+    for figure in figures:
+        number = taken[figure.name] = taken.get(figure.name, 0) + 1
+        made.append(replace(figure, name=f"{figure.name}-{number}") if number > 1 else figure)
+    return made
