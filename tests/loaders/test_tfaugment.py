@@ -227,6 +227,7 @@ def test_pba_meets_none_one_or_two(drawn):
 def mixtures(monkeypatch, text, operation, keys=3000):
     for name in augmentations.AUGMIX:
         monkeypatch.setitem(tfaugment.OPERATIONS, name, operation)
+    monkeypatch.setattr(tfaugment, "INTERPOLATED", {})
     stage = parse_stage(text)
 
     @tf.autograph.experimental.do_not_convert
@@ -235,6 +236,20 @@ def mixtures(monkeypatch, text, operation, keys=3000):
         return apply_stage(stage, image, tf.stack([np.int64(5), number]), 4)[0, 0, 0]
 
     return next(iter(tf.data.Dataset.range(keys).map(make).batch(keys))).numpy()
+
+
+@pytest.mark.parametrize(("policy", "between"), [("augmix", 3), ("randaugment(1)", 0), ("pba", 0)])
+def test_augmix_alone_turns_and_slants_between_pixels(monkeypatch, policy, between):
+    asked = []
+    for name, operation in list(tfaugment.INTERPOLATED.items()):
+        monkeypatch.setitem(
+            tfaugment.INTERPOLATED,
+            name,
+            lambda image, strength, do=operation: asked.append(1) or do(image, strength),
+        )
+    image = tf.zeros([8, 8, 3], tf.uint8)
+    apply_stage(parse_stage(policy), image, tf.constant([5, 1], tf.int64), 8)
+    assert len(asked) == between  # a branch each
 
 
 def test_augmix_weighs_its_chains_to_one(monkeypatch):

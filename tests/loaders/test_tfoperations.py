@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 from PIL import Image, ImageEnhance, ImageOps
 
+from timesink.loaders.tfinterpolation import INTERPOLATED
 from timesink.loaders.tfoperations import OPERATIONS
 
 
@@ -135,6 +136,40 @@ def test_pixels_are_those_of_pillow_where_the_size_is_known(name, sides):
 @pytest.mark.parametrize("name", ["rotate", "shear_x", "shear_y", "equalise", "autocontrast"])
 def test_pixels_are_those_of_pillow_in_the_size_that_networks_take(name):
     assert_as_pillow_has_it(name, photograph(224, 224), compiled(name, (224, 224, 3)))
+
+
+BILINEAR = Image.Resampling.BILINEAR
+
+
+def slanted(picture, *matrix):
+    return picture.transform(picture.size, Image.Transform.AFFINE, matrix, resample=BILINEAR)
+
+
+BETWEEN = {
+    "rotate": lambda picture, degrees: picture.rotate(degrees, resample=BILINEAR),
+    "shear_x": lambda picture, factor: slanted(picture, 1, factor, 0, 0, 1, 0),
+    "shear_y": lambda picture, factor: slanted(picture, 1, 0, 0, factor, 1, 0),
+}
+
+
+@pytest.mark.parametrize("name", BETWEEN)
+def test_between_pixels_they_are_those_of_pillow_too(name):
+    assert set(BETWEEN) == set(INTERPOLATED)
+    strengths = [0, 1, -1, 7, -8, 13, 30, -30, 44.5] if name == "rotate" else SHEARS[:10]
+    signature = [tf.TensorSpec((None, None, 3), tf.uint8), tf.TensorSpec([], tf.float32)]
+    operation = tf.function(INTERPOLATED[name], input_signature=signature, autograph=False)
+    for image in [*IMAGES, photograph(75, 140), photograph(224, 224)]:
+        for strength in np.float32(strengths):
+            theirs = np.asarray(BETWEEN[name](Image.fromarray(image), float(strength)))
+            ours = operation(image, strength).numpy()
+            np.testing.assert_array_equal(ours, theirs, f"{name}({strength}) of {image.shape}")
+
+
+def test_turning_between_pixels_mixes_them():
+    edge = grey([0, 0, 200, 200], [0, 0, 200, 200], [0, 0, 200, 200], [0, 0, 200, 200])
+    turned = INTERPOLATED["rotate"](tf.constant(edge), 10.0).numpy()
+    assert set(np.unique(turned)) - {0, 200}
+    assert not set(np.unique(OPERATIONS["rotate"](tf.constant(edge), 10.0))) - {0, 200}
 
 
 @pytest.mark.parametrize("sides", [(2, 33000), (33000, 2)])

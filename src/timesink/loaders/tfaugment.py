@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from timesink.loaders.tfinterpolation import INTERPOLATED
 from timesink.loaders.tfoperations import OPERATIONS
 from timesink.pipelines import augmentations
 from timesink.pipelines.augmentations import IDENTITY, Strength
@@ -77,12 +78,13 @@ def _in_turn(image: Any, drawn: Drawn, branches: Sequence[Any]) -> Any:
 
 def _branch(stage: str, name: str, shape: Any) -> Any:
     """Give an operation as a function; its scope is how a trace tells it from the others."""
+    operations = {**OPERATIONS, **INTERPOLATED} if stage == "augmix" else OPERATIONS
 
     def operation(image: Any, strength: Any, place: Any) -> Any:
         with tf.name_scope(row_of(stage, name)):
             if name == "cutout":
                 return cutout(image, strength, place)
-            return tf.ensure_shape(OPERATIONS[name](image, strength), shape)
+            return tf.ensure_shape(operations[name](image, strength), shape)
 
     return tf.function(operation, autograph=False).get_concrete_function(
         tf.TensorSpec(shape, tf.uint8),

@@ -25,20 +25,30 @@ def rotate(image: Any, degrees: Any) -> Any:
     Multiples of 90 degrees need nothing of their own: Pillow's short cuts give the same.
     """
     height, width = sides_of(image)
-    angle = -tf.math.floormod(tf.cast(degrees, tf.float64), 360.0) * (math.pi / 180)
-    cosine, sine = (tf.round(part * 1e15) / 1e15 for part in (tf.cos(angle), tf.sin(angle)))
-    middle_x, middle_y = (tf.cast(side, tf.float64) / 2 for side in (width, height))
-    begin_x = cosine * -middle_x + sine * -middle_y + middle_x
-    begin_y = -sine * -middle_x + cosine * -middle_y + middle_y
+    cosine, sine, less_x, less_y = turned_back(image, degrees)
     rows, columns = (tf.range(tf.cast(side, tf.float64)) for side in (height, width))
     from_rows = _pair(
-        _steps(begin_y + -sine * 0.5 + cosine * 0.5) + rows * _steps(cosine),
-        _steps(begin_x + cosine * 0.5 + sine * 0.5) + rows * _steps(sine),
+        _steps(-less_y + -sine * 0.5 + cosine * 0.5) + rows * _steps(cosine),
+        _steps(-less_x + cosine * 0.5 + sine * 0.5) + rows * _steps(sine),
     )
     from_columns = _pair(columns * _steps(-sine), columns * _steps(cosine))
     # What is negative becomes, without a sign, a place far outside. (And is shifted quicker.)
     steps = tf.bitcast(from_rows[:, None] + from_columns, tf.uint32)
     return _pick(image, image, tf.bitcast(tf.bitwise.right_shift(steps, np.uint32(16)), tf.int32))
+
+
+def turned_back(image: Any, degrees: Any) -> tuple[Any, Any, Any, Any]:
+    """Give cosine and sine of the way from a turned image back, and by how much x and y are less.
+
+    The numbers of `Image.rotate`; the last two with the sign changed.
+    """
+    height, width = sides_of(image)
+    angle = -tf.math.floormod(tf.cast(degrees, tf.float64), 360.0) * (math.pi / 180)
+    cosine, sine = (tf.round(part * 1e15) / 1e15 for part in (tf.cos(angle), tf.sin(angle)))
+    middle_x, middle_y = (tf.cast(side, tf.float64) / 2 for side in (width, height))
+    less_x = cosine * middle_x + sine * middle_y - middle_x
+    less_y = -sine * middle_x + cosine * middle_y - middle_y
+    return cosine, sine, less_x, less_y
 
 
 def shear_x(image: Any, factor: Any) -> Any:
