@@ -33,12 +33,16 @@ def first_look(means: pl.DataFrame) -> list[str]:
         where = place or "between calls, too short to be seen"
         sentences.append((share, f"python takes {share:.0%} of the step: {where}"))
     layers = means.filter(pl.col("account") == LAYER)
-    for layer, share, phase in (
-        layers.group_by("layer")
-        .agg(pl.sum("share"), pl.col("phase").sort_by("share").last())
-        .filter(pl.col("layer").is_not_null())
+    for layer, share, phase, part in (
+        layers.filter(pl.col("layer").is_not_null())
+        .group_by("layer", "phase")
+        .agg(pl.sum("share"))
+        .sort("share")
+        .group_by("layer", maintain_order=True)
+        .agg(pl.sum("share"), pl.last("phase"), pl.last("share").alias("part"))
         .iter_rows()
     ):
-        sentences.append((share, f"{layer} takes {share:.0%} of the step, most of it {phase}"))
+        which = f"most of it {phase}" if part > share / 2 else f"the longest part {phase}"
+        sentences.append((share, f"{layer} takes {share:.0%} of the step, {which}"))
     worth = [(share, text) for share, text in sentences if share >= WORTH_A_SENTENCE]
     return [text for _, text in sorted(worth, reverse=True)[:MOST]]
