@@ -54,7 +54,7 @@ def test_many_small_layers_are_one_sink_although_another_account_is_larger_than_
 def test_the_largest_of_three_phases_is_not_most_of_it():
     shares = {"forward": 0.2, "backward": 0.4, "update": 0.35}
     rows = [row("layer", share, layer="fc", phase=phase) for phase, share in shares.items()]
-    assert found(rows).within == "backward most, 42\u00a0% of it"
+    assert found(rows).within == "the longest part of it backward with 42\u00a0%"
 
 
 def test_what_takes_a_large_part_besides_is_named_too():

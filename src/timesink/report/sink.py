@@ -115,7 +115,9 @@ def _of_layers(accounts: Sequence[Row], devices: int, share: float) -> Sink:
 def _most_of_it(parts: Mapping[str, float], largest: str) -> str:
     """Name what takes most; where that is less than half, with its part."""
     part = parts[largest] / (sum(parts.values()) or 1.0)
-    return f"most of it {largest}" if part > 0.5 else f"{largest} most, {percent(part, 0)} of it"
+    if part > 0.5:
+        return f"most of it {largest}"
+    return f"the longest part of it {largest} with {percent(part, 0)}"
 
 
 def _of_python(accounts: Sequence[Row], devices: int, share: float) -> Sink:
