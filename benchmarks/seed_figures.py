@@ -1,5 +1,7 @@
 """The seeds' figures against ours, as the tables of docs/studies.md: studies in, Markdown out.
 
+Give it the directories of studies that have ended, such as those of
+
     timesink study layers --quick --out studies/layers
     python benchmarks/seed_figures.py studies/pipeline studies/layers studies/augmentation
 """
