@@ -77,7 +77,9 @@ def test_retraces_that_the_journal_counts_are_said_with_their_function(say, tmp_
 def test_memory_and_what_to_look_at_first_are_said(shown):
     text = shown()
     assert "memory peak of a step 50 MiB (allocator cpu)" in text
-    assert "conv1 takes 62% of the step, most of it" in text.partition("Look first:")[2]
+    assert (
+        "conv1 takes 62% of the step, the longest part forward" in text.partition("Look first:")[2]
+    )
 
 
 def test_fifteen_layers_are_shown_and_all_on_request(say, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from timesink.loaders.tfcrop import cut, decode, decode_part, draw_part
+from timesink.loaders.tfcrop import cut, decode, decode_part
 
 NUMBERS = (0.05, 1.0, 0.5, 2.0)
 KEYS = 60
@@ -61,10 +61,3 @@ def test_a_part_is_what_is_cut_out_of_the_whole(name):
 def test_what_cannot_be_decoded_is_an_error(content):
     with pytest.raises(tf.errors.InvalidArgumentError):
         both_ways(content, tf.constant([1, 2], tf.int64))
-
-
-def test_where_nothing_fits_the_middle_is_taken_as_torchvision_does():
-    for number in range(20):
-        key = tf.constant([1, number], tf.int64)
-        begin, part = draw_part(tf.constant([100, 1000]), key, (0.9, 1.0, 3 / 4, 4 / 3))
-        assert (begin.numpy().tolist(), part.numpy().tolist()) == ([0, 433], [100, 133])

@@ -37,7 +37,7 @@ def first_look(means: pl.DataFrame) -> list[str]:
         layers.filter(pl.col("layer").is_not_null())
         .group_by("layer", "phase")
         .agg(pl.sum("share"))
-        .sort("share")
+        .sort("share", "phase")
         .group_by("layer", maintain_order=True)
         .agg(pl.sum("share"), pl.last("phase"), pl.last("share").alias("part"))
         .iter_rows()
