@@ -232,3 +232,16 @@ def test_the_operations_are_shown_within_80_columns(augmented):
     (head,) = [number for number, line in enumerate(lines) if line.startswith("randaugment drew")]
     names = [line.split()[0] for line in lines[head + 1 : head + 1 + len(RANDAUGMENT)]]
     assert set(names) == set(RANDAUGMENT)
+
+
+def test_a_schedule_that_begins_with_nothing_is_measured_where_it_does_something(place):
+    done = timesink(
+        place, "pipeline", "mine.toml", "--seconds", "0.4", "--json",
+        "--set", "pipeline.image_size=96", "--set", "pipeline.stages=basic+pba(100000)",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    met = [row for row in facts["stages"] if row["stage"].startswith("pba.")]
+    assert sum(row["calls_per_image"] or 0 for row in met) > 0.1
+    # Images that were passed over because the measurement begins late are not broken ones.
+    assert [each["path"] for each in facts["bad_images"]] == ["dog/07.jpg"]
